@@ -28,6 +28,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ _BLOCK = re.compile(
 )
 _NEEDS = re.compile(r"^% needs: (.*)$", re.MULTILINE)
 _COMMAND = re.compile(r"(?P<command>(?:[^\n]*\\\n)*[^\n]*)\n?")
-_PLAIN_COMMAND = re.compile(r"lmgauge [^|<>$`;&*?]*")
+_PLAIN_COMMAND = re.compile(r"lmgauge (?:[^|<>$`;&*?]*|[^|<>$`;&?'\"]*)")
 _FIRST_COMMAND = re.compile(r"(?P<ours>lmgauge [^|<>$`;&*?]*?)(?P<rest>\s*(?:[12]?>|[|;])(?!.*\blmgauge ).*)", re.DOTALL)
 """A command of ours, and what the shell does with what it prints."""
 _PRINTED = 'lmgauge() { cat "$PRINTED/1"; cat "$PRINTED/2" >&2; return "$(cat "$PRINTED/code")"; }; lmgauge'
@@ -200,7 +201,10 @@ def _run_command(command: str) -> str | None:
     line = command.replace("\\\n", " ")
     if _PLAIN_COMMAND.fullmatch(line):
         printed = _stream()
-        _run_lmgauge(shlex.split(line, comments=True)[1:], printed, printed)
+        words = shlex.split(line, comments=True)[1:]
+        if "*" in line:  # nothing is quoted then
+            words = [file for word in words for file in sorted(glob(word)) or [word]]
+        _run_lmgauge(words, printed, printed)
         return _plain(printed.buffer.getvalue())
     if any(shutil.which(program) is None for program in _programs(line)):
         return None

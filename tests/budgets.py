@@ -18,10 +18,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.trees import tree
+
 TABLE = Path(__file__).with_suffix(".toml")
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "lmgauge"
 BUDGETS: dict[str, Any] = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -37,7 +39,7 @@ def docstring_lines(tree: ast.Module) -> set[int]:
 
 def code_lines(path: Path, comment: str = "#") -> int:
     """Count the lines of a file that are code."""
-    left_out = docstring_lines(TREES[path]) if path in TREES else set()
+    left_out = docstring_lines(tree(path)) if path.suffix == ".py" else set()
     lines = enumerate(path.read_text(encoding="utf-8").split("\n"), 1)
     return sum(bool(line.strip()) and not line.strip().startswith(comment) and n not in left_out for n, line in lines)
 
@@ -55,7 +57,7 @@ def row_of(path: Path) -> tuple[str, str] | None:
 
 def weigh() -> tuple[dict[tuple[str, str], int], dict[str, int]]:
     """Return the code lines of each row, and the figures of the whole house."""
-    lines = {path: code_lines(path) for path in TREES}
+    lines = {path: code_lines(path) for path in SOURCES}
     rooms = dict.fromkeys(ROOM_OF.values(), 0)
     for path, count in lines.items():
         if (row := row_of(path)) is not None:
@@ -63,8 +65,8 @@ def weigh() -> tuple[dict[tuple[str, str], int], dict[str, int]]:
     cpp = {path: code_lines(path, "//") for path in (PACKAGE / "_kernels").glob("*.?pp")}
     return rooms, {
         "code lines": sum(lines.values()),
-        "files": len(TREES),
-        "docstring lines": sum(len(docstring_lines(tree)) for tree in TREES.values()),
+        "files": len(SOURCES),
+        "docstring lines": sum(len(docstring_lines(tree(path))) for path in SOURCES),
         "C++ lines": sum(cpp.values()),
         "C++ lines of bindings": sum(n for path, n in cpp.items() if path.stem.startswith(("bindings", "arguments"))),
     }
@@ -129,8 +131,8 @@ def _dotted(node: ast.AST) -> str:
 def users_of_each() -> dict[str, dict[str, int]]:
     """Return for each name of the table the modules that use it, and how often."""
     found: dict[str, dict[str, int]] = {name: {} for name in BUDGETS["one_of_each"]}
-    for path, tree in TREES.items():
-        for name, count in Counter(full_names(tree)).items():
+    for path in SOURCES:
+        for name, count in Counter(full_names(tree(path))).items():
             if name in found:
                 found[name][module_name(path)] = count
     return found
@@ -153,14 +155,14 @@ def users() -> dict[str, int]:
     """
     classes = {
         f"{module_name(path)}:{node.name}"
-        for path, tree in TREES.items()
-        for node in tree.body
+        for path in SOURCES
+        for node in tree(path).body
         if isinstance(node, ast.ClassDef) and needs_two_users(node)
     }
     wanted = {name.partition(":")[2] for name in classes}
     counts: Counter[str] = Counter()
-    for tree in TREES.values():
-        for statement in tree.body:
+    for path in SOURCES:
+        for statement in tree(path).body:
             own = statement.name if isinstance(statement, Definition) else ""
             named = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
             named |= {node.attr for node in ast.walk(statement) if isinstance(node, ast.Attribute)}

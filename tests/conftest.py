@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -52,13 +54,43 @@ SLOWEST = (
 """Files of tests that begin before all others, so that both workers end at about the same time."""
 
 
+@cache
+def _has_gpu() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+@pytest.fixture(autouse=True)
+def float32_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks of tests compute in float32 where there is a GPU, too: its default, bfloat16, has few digits to compare."""
+    if "torch" in sys.modules and _has_gpu():
+        from lmgauge.models.network.torch import checkpoint
+
+        chosen = checkpoint.choose_dtype
+        monkeypatch.setattr(checkpoint, "choose_dtype", lambda name, device: chosen(name.replace("auto", "float32"), device))
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """One more than cores: a worker that waits for a server, a browser or a program leaves its core to another."""
     return (os.cpu_count() or 1) + 1
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let each worker begin with other files of a folder: what it has compiled by then the others find, and read."""
+    report = yield
+    if isinstance(collector, pytest.Directory):
+        worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+        first = len(report.result) * worker // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+        report.result = [*report.result[first:], *report.result[:first]]
+    return report
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {ROOT / "tests" / name: place for place, name in enumerate(SLOWEST)}
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.path)  # all workers have the same tests in the same order
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
 

@@ -18,11 +18,11 @@ from pathlib import Path, PurePath
 import pytest
 
 import lmgauge
+from tests.trees import tree
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in [*SOURCES, *TESTS]}
 LONGEST_FILE, LONGEST_FUNCTION = 450, 65
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -34,7 +34,7 @@ def place(path: Path, node: ast.AST | None = None) -> str:
 
 
 def functions(path: Path) -> Iterator[Function]:
-    return (node for node in ast.walk(TREES[path]) if isinstance(node, Function))
+    return (node for node in ast.walk(tree(path)) if isinstance(node, Function))
 
 
 def run_tool(*command: str) -> None:
@@ -76,11 +76,11 @@ def test_public_names_are_documented() -> None:
     bare = [
         place(path, node)
         for path in SOURCES
-        for node in TREES[path].body
+        for node in tree(path).body
         if isinstance(node, Function | ast.ClassDef) and not node.name.startswith("_") and not is_overload(node)
         if not ast.get_docstring(node)
     ]
-    modules = [place(path) for path in SOURCES if not ast.get_docstring(TREES[path])]
+    modules = [place(path) for path in SOURCES if not ast.get_docstring(tree(path))]
     assert bare + modules == []
 
 
@@ -94,7 +94,7 @@ def test_only_the_command_line_catches_everything() -> None:
     broad = [
         place(path)
         for path in SOURCES
-        for node in ast.walk(TREES[path])
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"})
         and not (node.body and isinstance(node.body[-1], ast.Raise))  # cleaning up and passing it on is no swallowing
@@ -109,7 +109,7 @@ def test_no_pickle() -> None:
     loads = [
         place(path)
         for path in SOURCES
-        for node in ast.walk(TREES[path])
+        for node in ast.walk(tree(path))
         if (isinstance(node, ast.Import) and any(alias.name in names for alias in node.names))
         or (isinstance(node, ast.ImportFrom) and node.module in names)
     ]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from lmgauge import train
 
 HEAVY_STANDARD = {
     "asyncio",
@@ -23,6 +26,13 @@ HEAVY_STANDARD = {
     "xml",
 }
 """Parts of the standard library that cost milliseconds each and that a help page does not need."""
+
+
+NOT_FOR_HELP = {
+    *("concurrent.futures", "decimal", "fractions", "hashlib", "json", "logging", "pathlib", "tempfile"),
+    *("context_policy", "files", "json_text", "places", "protocols", "report", "temporaries", "threads"),
+}
+"""What a page of help does without: parts of the standard library, and modules of ours."""
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -63,6 +73,23 @@ def test_help_is_light(arguments: list[str]) -> None:
     clicks_own = loaded_by("import click, shutil")  # shutil knows the width of the terminal
     assert libraries(modules) <= {"click", "colorama"}  # click colours through colorama on Windows
     assert HEAVY_STANDARD & (modules - clicks_own) == set()
+
+
+@pytest.mark.parametrize("command", ["compare", "eval", "filter", "train", "wer"])
+def test_the_help_of_a_command_loads_what_is_declared(command: str) -> None:
+    modules = loaded_by(f"from lmgauge.cli.main import main; main([{command!r}, '--help'])")
+    clicks_own = loaded_by("import click, shutil")
+    assert NOT_FOR_HELP & {module.removeprefix("lmgauge.") for module in modules - clicks_own} == set()
+
+
+def test_an_evaluation_in_json_makes_no_blocks(tmp_path: Path) -> None:
+    model, text = tmp_path / "wb", tmp_path / "text.txt"
+    text.write_text("the cat sat\n")
+    train("witten-bell", text, order=2, output=model)
+    words = ["eval", "-m", str(model), str(text), "--json"]
+    modules = loaded_by(f"from lmgauge.cli.main import main; main({words!r})")
+    assert "lmgauge.evaluation.evaluate" in modules
+    assert {"lmgauge.report.blocks", "lmgauge.cli.models_and_texts", "rich"} & modules == set()
 
 
 def test_the_help_of_no_command_loads_a_library() -> None:

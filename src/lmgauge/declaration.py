@@ -33,7 +33,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, wraps
-from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 from lmgauge.errors import UsageError
 from lmgauge.option_numbers import MOST, Bounds, check_whole
@@ -64,8 +64,7 @@ class _Names(dict[str, Any]):
         return _EVERYWHERE.get(name, Elsewhere)
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """A keyword of a verb, its own or a field of settings that it takes."""
 
     name: str
@@ -122,8 +121,9 @@ def settings(kind: type[T]) -> type[T]:
     def __post_init__(made: Any) -> None:
         if own is not None:
             own(made)
-        for option in settings_options(made.__class__):
-            option.check(getattr(made, option.name))
+        if any(getattr(made, field.name) is not field.default for field in fields(made)):  # signatures have the defaults
+            for option in settings_options(made.__class__):
+                option.check(getattr(made, option.name))
 
     kind.__post_init__ = __post_init__  # type: ignore[attr-defined]
     return dataclass(frozen=True)(kind)
@@ -208,15 +208,13 @@ def options_of(function: Callable[..., Any]) -> tuple[Option, ...]:
     inner = inspect.unwrap(function)
     hints, words, classes = _hints(inner), entries(inner, "Args"), settings_of(function)
     own = [
-        replace(
-            _option(name, hints[name], one.default, words.get(name, "")),
-            keyword=name,
-            positional=one.kind is not one.KEYWORD_ONLY,
+        _option(name, hints[name], one.default, words.get(name, ""))._replace(
+            keyword=name, positional=one.kind is not one.KEYWORD_ONLY
         )
         for name, one in own_keywords(function).items()
         if name not in classes
     ]
-    return (*own, *(replace(option, keyword=name) for name, kind in classes.items() for option in settings_options(kind)))
+    return (*own, *(option._replace(keyword=name) for name, kind in classes.items() for option in settings_options(kind)))
 
 
 def settings_options(kind: Any) -> tuple[Option, ...]:
@@ -226,27 +224,26 @@ def settings_options(kind: Any) -> tuple[Option, ...]:
 
 @cache
 def _settings_options(kind: Any) -> tuple[Option, ...]:
-    hints = _hints(kind)
-    words = {
-        name: text
-        for base in reversed(kind.__mro__)
-        if base is not object
-        for name, text in entries(base, "Attributes").items()
-    }
+    hints: dict[str, Any] = {}
+    words: dict[str, str] = {}
+    owners: dict[str, type[Any]] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        hints |= _hints(base)
+        words |= entries(base, "Attributes")
+        owners |= dict.fromkeys(_hints(base), base) if hasattr(base, "heading") else {}
     made = []
     for field in fields(kind):
         default = REQUIRED if field.default is MISSING else field.default
-        bases = (base for base in kind.__mro__ if field.name in inspect.get_annotations(base) and hasattr(base, "heading"))
         option = _option(field.name, hints[field.name], default, words.get(field.name, ""))
-        made.append(replace(option, owner=next(bases, kind)))
+        made.append(option._replace(owner=owners.get(field.name, kind)))
     return tuple(made)
 
 
 def _option(name: str, hint: Any, default: Any, words: str) -> Option:
-    bounds = [extra for extra in _extras(hint) if isinstance(extra, Bounds)]
-    optional = type(None) in _parts(hint)
-    kinds = tuple(kind for kind in _parts(hint) if kind is not type(None))
-    return Option(name, kinds, default, words, bounds=bounds[0] if bounds else None, optional=optional)
+    bounds = next((extra for extra in _extras(hint) if isinstance(extra, Bounds)), None)
+    parts = _parts(hint)
+    kinds = tuple(kind for kind in parts if kind is not type(None))
+    return Option(name, kinds, default, words, bounds=bounds, optional=type(None) in parts)
 
 
 def _parts(hint: Any) -> list[Any]:
@@ -273,10 +270,8 @@ def _extras(hint: Any) -> list[Any]:
 
 @cache
 def _hints(declared: Any) -> dict[str, Any]:
-    """Return the types of parameters or fields, with `Elsewhere` for those that only type checkers see."""
-    owners = reversed(inspect.getmro(declared)) if isinstance(declared, type) else [declared]
-    names = _Names({name: value for one in owners for name, value in vars(sys.modules[one.__module__]).items()})
-    return typing.get_type_hints(declared, localns=names, include_extras=True)
+    """Return the types of parameters or of a class's own fields, with `Elsewhere` for those that only type checkers see."""
+    return inspect.get_annotations(declared, locals=_Names(vars(sys.modules[declared.__module__])), eval_str=True)
 
 
 def entries(declared: Any, section: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ from lmgauge.remote.addresses import without_secrets
 __all__ = ["CheckFailedError", "InputError", "MissingExtraError", "ModelFileError", "UsageError"]
 
 # A message may quote a file, a library or a server; a program that prints it need not know of terminals.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
 _LONGEST = 3000  # characters: room for a path, but not for an input that is repeated
 
 
@@ -48,7 +48,7 @@ def _harmless(text: str) -> str:
     text = without_secrets(text)  # before it is cut: of half an address nobody knows that it is one
     if len(text) > _LONGEST:  # it quotes a value of a file: what is wrong stands first, what to do last
         text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 4 :]}"
-    return _CONTROLS.sub(lambda control: visible_on_page(control[0]), text)
+    return re.sub(_CONTROLS, lambda control: visible_on_page(control[0]), text)
 
 
 class InputError(LmgaugeError, ValueError):

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 FigureName = Literal[
     "perplexity",
@@ -20,8 +19,7 @@ Scale = Literal["perplexity", "nats", "bits"]
 Count = Literal["events", "tokens", "bytes", "characters", "words"]
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """One figure."""
 
     name: FigureName  # the key in JSON and the field of `Evaluation`

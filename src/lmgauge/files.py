@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import IO
 
 from lmgauge.errors import InputError, LmgaugeError, UsageError
-from lmgauge.remote.addresses import is_remote, shown_name
+from lmgauge.remote.addresses import PathLike, is_remote, shown_name
 from lmgauge.remote.stores import store_of
 from lmgauge.temporaries import HeldError, exchange, hold_lock, temporary_beside
 
-PATHS = (str, os.PathLike)
-PathLike = str | os.PathLike[str]
 STANDARD_STREAM = "-"
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _ADDRESS = re.compile(r"^(s3a?|gc?s|hf|https?|az|abfss?|adl|memory|file):/+(?=.)")

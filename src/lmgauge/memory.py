@@ -5,25 +5,26 @@
 
 from __future__ import annotations
 
-import logging
 import mmap
 import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from fractions import Fraction
 from operator import index
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lmgauge.errors import UsageError
 from lmgauge.readable import visible
+from lmgauge.remote.addresses import PathLike, joined
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _SIZE = re.compile(r"(\d{1,18})(?:\.(\d{1,18}))?\s?(?:([kmgt])(b|i|ib)?|b)?", re.ASCII | re.IGNORECASE)
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 _MOST_BYTES = 2**62  # larger limits of control groups mean none
 _PAGES_AT_A_TIME = 1 << 18
-_LOGGER = logging.getLogger(__name__)
 
 
 def parse_size(size: str | int) -> int:
@@ -31,6 +32,8 @@ def parse_size(size: str | int) -> int:
     # K, M, G and T are powers of 1024, as in `sort -S` and `lmplz -S`, and so are KiB, MiB, ...; kB, MB, GB and TB are
     # powers of 1000. A number alone is of bytes.
     if isinstance(size, str):
+        from fractions import Fraction
+
         match = _SIZE.fullmatch(size.strip())
         if match is None:
             raise UsageError(f"{visible(size[:40])!r} is not a size; write 500M, 2G (2 x 1024^3 bytes), 1.5GB or bytes")
@@ -58,7 +61,7 @@ def size_in_words(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
-def free_memory(root: Path = Path("/")) -> int | None:
+def free_memory(root: PathLike = "/") -> int | None:
     """Return the bytes of memory that this process may still take; None where the system does not say."""
     with suppress(OSError, ValueError, AttributeError):  # what a system does not say does not count
         if sys.platform == "win32":
@@ -69,18 +72,20 @@ def free_memory(root: Path = Path("/")) -> int | None:
     return max(0, min(limits)) if limits else None
 
 
-def resident_bytes(root: Path = Path("/")) -> int | None:
+def resident_bytes(root: PathLike = "/") -> int | None:
     """Return the bytes of this process that are in memory; None where the system does not say."""
-    return _numbers(root / "proc/self/status").get("VmRSS")
+    return _numbers(joined(root, "proc/self/status")).get("VmRSS")
 
 
 def is_larger_than_free(path: Path, size: int) -> bool:
     """Return True if a mapped file is larger than what is free, and warn of it: it can be used, but not at full speed."""
+    import logging
+
     free = free_memory()
     if free is None or size <= free:
         return False
     words = size_in_words(size), size_in_words(free)
-    _LOGGER.warning(
+    logging.getLogger(__name__).warning(
         "%s", f"{path}: {words[0]}, and {words[1]} of memory are free: pages are read from disk as they are needed"
     )
     return True
@@ -105,63 +110,62 @@ def bytes_in_memory(path: Path) -> int | None:
     return None if not sizes or None in sizes else sum(size for size in sizes if size is not None)
 
 
-def _left_on_machine(root: Path) -> Iterator[int]:
-    numbers = _numbers(root / "proc/meminfo")
+def _left_on_machine(root: PathLike) -> Iterator[int]:
+    numbers = _numbers(joined(root, "proc/meminfo"))
     if "MemAvailable" in numbers:
         yield numbers["MemAvailable"]
 
 
-def _left_in_groups(root: Path) -> Iterator[int]:
-    with suppress(OSError, ValueError):
-        for line in (root / "proc/self/cgroup").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
-            _, controllers, group = line.split(":", 2)
+def _left_in_groups(root: PathLike) -> Iterator[int]:
+    with suppress(OSError, ValueError), open(joined(root, "proc/self/cgroup"), "rb") as file:
+        for line in file:
+            _, controllers, group = os.fsdecode(line.rstrip(b"\n")).split(":", 2)
             if not controllers:
                 names = ("memory.max", "memory.current", "inactive_file")
-                yield from _left_along(root / "sys/fs/cgroup", group, names)
+                yield from _left_along(joined(root, "sys/fs/cgroup"), group, names)
             elif "memory" in controllers.split(","):
                 names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-                yield from _left_along(root / "sys/fs/cgroup/memory", group, names)
+                yield from _left_along(joined(root, "sys/fs/cgroup/memory"), group, names)
 
 
-def _left_along(mount: Path, group: str, names: tuple[str, str, str]) -> Iterator[int]:
+def _left_along(mount: str, group: str, names: tuple[str, str, str]) -> Iterator[int]:
     # What is left in a group and in those around it: limit - used + what can be dropped of files read.
     # In a container the group may have a path that is not there: its own then is the mount itself.
     parts = [part for part in group.split("/") if part]
     if ".." in parts:
         parts = []
     for depth in range(len(parts), -1, -1):
-        folder = mount.joinpath(*parts[:depth])
-        limit, used = _number(folder / names[0]), _number(folder / names[1])
+        folder = joined(mount, *parts[:depth])
+        limit, used = _number(joined(folder, names[0])), _number(joined(folder, names[1]))
         if limit is None or used is None or limit >= _MOST_BYTES:
             continue
-        yield limit - used + _numbers(folder / "memory.stat").get(names[2], 0)
+        yield limit - used + _numbers(joined(folder, "memory.stat")).get(names[2], 0)
 
 
-def _left_to_process(root: Path) -> Iterator[int]:
+def _left_to_process(root: PathLike) -> Iterator[int]:
     try:
         import resource
     except ImportError:  # Windows
         return
-    numbers = _numbers(root / "proc/self/status")
+    numbers = _numbers(joined(root, "proc/self/status"))
     for limit, used in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
         soft, _ = resource.getrlimit(getattr(resource, limit))
         if soft != resource.RLIM_INFINITY and used in numbers:
             yield soft - numbers[used]
 
 
-def _number(file: Path) -> int | None:
+def _number(path: str) -> int | None:
     # Number in a file; None where there is none, such as `max`.
-    try:
-        return int(file.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
+    with suppress(OSError, ValueError), open(path, encoding="ascii") as file:
+        return int(file.read())
+    return None
 
 
-def _numbers(file: Path) -> dict[str, int]:
+def _numbers(path: str) -> dict[str, int]:
     # Numbers of a file by the word before each; those in kB as bytes.
     numbers: dict[str, int] = {}
-    with suppress(OSError):
-        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
             words = line.split()
             if len(words) >= 2 and words[1].isascii() and words[1].isdigit():
                 numbers[words[0].rstrip(":")] = int(words[1][:18]) * (1024 if words[2:] == ["kB"] else 1)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from lmgauge.errors import InputError, UsageError
 
 MOST = 2**64 - 1
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(NamedTuple):
     """What numbers an option may be; beside its type, as in `Annotated[int, Bounds(1)]`."""
 
     least: float

@@ -18,9 +18,10 @@ from typing import Any, BinaryIO, TypeVar, cast
 from lmgauge.errors import InputError, LmgaugeError, UsageError
 from lmgauge.files import OutputError, read_regular, reason_of, writing
 from lmgauge.json_text import to_json
-from lmgauge.remote.addresses import base_name, is_remote, is_web, joined, shown_name
+from lmgauge.remote.addresses import PathLike, base_name, is_remote, is_web, joined, shown_name
 from lmgauge.remote.protocol import FileState
 from lmgauge.remote.stores import store_of
+from lmgauge.threads import map_in_order
 
 __all__ = [
     "FileState",
@@ -46,11 +47,9 @@ _ASKED_AT_A_TIME = 16
 _LARGEST_JSON = 1 << 30  # bytes
 
 T = TypeVar("T")
-Place = str | os.PathLike[str]
-"""A local path, or the address of a remote file or folder."""
 
 
-def file_state(place: Place) -> FileState:
+def file_state(place: PathLike) -> FileState:
     """Return the size of a file in bytes, and its version."""
     if is_remote(place):
         return store_of(os.fspath(place)).state()
@@ -61,17 +60,14 @@ def file_state(place: Place) -> FileState:
     return FileState(state.st_size, str(state.st_mtime_ns))
 
 
-def file_states(places: Sequence[Place]) -> list[FileState]:
+def file_states(places: Sequence[PathLike]) -> list[FileState]:
     """Return the sizes of several files in bytes, and their versions; of remote ones, several are asked for at a time."""
     if sum(map(is_remote, places)) < 2:
         return list(map(file_state, places))
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(_ASKED_AT_A_TIME) as pool:
-        return list(pool.map(file_state, places))
+    return list(map_in_order(file_state, places, _ASKED_AT_A_TIME))
 
 
-def exists(place: Place) -> bool:
+def exists(place: PathLike) -> bool:
     """Return True if a file is there (or, at a local path, a folder)."""
     return store_of(os.fspath(place)).exists() if is_remote(place) else os.path.exists(place)
 
@@ -117,7 +113,7 @@ def expand(pattern: str) -> list[str]:
     return matches
 
 
-def list_files(folder: Place) -> list[str]:
+def list_files(folder: PathLike) -> list[str]:
     """Return the names of the files directly in a folder, sorted; none where there is no such folder."""
     if is_remote(folder):
         return store_of(os.fspath(folder)).names()
@@ -129,7 +125,7 @@ def list_files(folder: Place) -> list[str]:
         raise InputError(f"{shown_name(folder)!r}: {reason_of(error)}") from error
 
 
-def make_folder(folder: Place) -> None:
+def make_folder(folder: PathLike) -> None:
     """Make a folder and those that lead to it; an address needs none."""
     if is_remote(folder):
         return
@@ -139,7 +135,7 @@ def make_folder(folder: Place) -> None:
         raise OutputError(f"{os.fspath(folder)}: cannot be made: {error.strerror or error}") from error
 
 
-def open_reading(place: Place, version: str = "") -> BufferedReader:
+def open_reading(place: PathLike, version: str = "") -> BufferedReader:
     """Open a file for reading its bytes, from the start, with `seek`."""
     if is_remote(place):
         from lmgauge.remote.reading import open_sequential
@@ -151,7 +147,7 @@ def open_reading(place: Place, version: str = "") -> BufferedReader:
         raise InputError(f"{shown_name(place)!r}: {reason_of(error)}") from error
 
 
-def open_in_parts(place: Place, version: str = "") -> BinaryIO:
+def open_in_parts(place: PathLike, version: str = "") -> BinaryIO:
     """Open a file of which only parts are read, such as the columns of a Parquet file: only their bytes are sent."""
     if not is_remote(place):
         return open_reading(place)
@@ -160,7 +156,7 @@ def open_in_parts(place: Place, version: str = "") -> BinaryIO:
     return cast(BinaryIO, reading.open_in_parts(os.fspath(place), version))
 
 
-def read_json(place: Place, kind: type[T], what: str, remedy: str, error: type[LmgaugeError] = InputError) -> T:
+def read_json(place: PathLike, kind: type[T], what: str, remedy: str, error: type[LmgaugeError] = InputError) -> T:
     """Return what a small JSON file of ours says, as an object of a type."""
     from lmgauge.decoding import decode  # loads a library, which a page of help does without
 
@@ -175,13 +171,13 @@ def read_json(place: Place, kind: type[T], what: str, remedy: str, error: type[L
     return decode(content, kind, shown_name(place), what, remedy, error)
 
 
-def write_json(place: Place, document: Any) -> None:
+def write_json(place: PathLike, document: Any) -> None:
     """Write a small JSON file, whole or not at all."""
     with writing(place) as file:
         file.write((to_json(document) + "\n").encode())
 
 
-def remove(place: Place) -> None:
+def remove(place: PathLike) -> None:
     """Remove a file; nothing happens where there is none."""
     try:
         if is_remote(place):

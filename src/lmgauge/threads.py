@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
@@ -75,12 +78,25 @@ def _alone(threads: int) -> bool:
     return threads == 1 or getattr(_this_thread, "is_worker", False)
 
 
+class StoppedError(Exception):
+    """Raised in a worker whose work nobody waits for any more, as other work beside it failed or was interrupted."""
+
+
+def go_on(seconds: float = 0.0) -> None:
+    """Wait for some seconds, and raise StoppedError in a worker as soon as nobody waits for its work any more."""
+    stopped: threading.Event | None = getattr(_this_thread, "stopped", None)
+    if stopped is not None and stopped.wait(seconds):
+        raise StoppedError
+    if stopped is None and seconds:
+        time.sleep(seconds)
+
+
 def run_workers(work: Callable[[int], _Out], threads: int) -> list[_Out]:
     """Return `[work(0), ..., work(threads - 1)]`, each made in a thread of its own; raises what `work` raises."""
     # Where one of such threads calls it, it does all the work itself.
     if _alone(threads):
         return [work(i) for i in range(threads)]
-    return list(pool(threads).map(work, range(threads)))
+    return list(in_flight(pool(threads), work, range(threads), threads))
 
 
 def run_ranges(work: Callable[[int, int], _Out], size: int, threads: int) -> list[_Out]:
@@ -92,13 +108,13 @@ def run_ranges(work: Callable[[int, int], _Out], size: int, threads: int) -> lis
 def map_in_order(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Iterator[_Out]:
     """Yield `work(item)` of each item in order, with up to `2 * threads` items in flight; raises what `work` raises."""
     # So a long input needs bounded memory.
-    yield from map(work, items) if _alone(threads) else _in_flight(pool(threads), work, items, 2 * threads)
+    yield from map(work, items) if _alone(threads) else in_flight(pool(threads), work, items, 2 * threads)
 
 
 def map_beside(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Iterator[_Out]:
     """Yield `work(item)` of each item in order, one after the other, while the next items are made in this thread."""
     # For work that must see the items in order; with one thread, all of it is done in this one.
-    yield from map(work, items) if _alone(threads) else _in_flight(pool(1), work, items, 2)
+    yield from map(work, items) if _alone(threads) else in_flight(pool(1), work, items, 2)
 
 
 def map_as_done(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Generator[tuple[_In, _Out]]:
@@ -107,23 +123,22 @@ def map_as_done(work: Callable[[_In], _Out], items: Iterable[_In], threads: int)
     if _alone(threads):
         yield from ((item, work(item)) for item in items)
         return
-    source, workers, pools = iter(items), pool(threads), _pools.value
-    waiting = {workers.submit(work, item): item for item in islice(source, threads)}
+    source, pools = iter(items), _pools.value
+    waiting: dict[Future[_Out], _In] = {}
     try:
-        while waiting:
-            _refuse_fork(pools)
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                result = future.result()
-                item = waiting.pop(future)
-                waiting.update((workers.submit(work, following), following) for following in islice(source, 1))
-                yield item, result
+        with _submitting(pool(threads), work, waiting) as submit:
+            waiting.update((submit(item), item) for item in islice(source, threads))
+            while waiting:
+                _refuse_fork(pools)
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    result = future.result()
+                    item = waiting.pop(future)
+                    waiting.update((submit(following), following) for following in islice(source, 1))
+                    yield item, result
     except Exception:
-        wait([future for future in waiting if not future.cancel()])
+        wait([future for future in waiting if not future.cancelled()])
         raise
-    finally:
-        for future in waiting:
-            future.cancel()
 
 
 def _refuse_fork(pools: dict[int, ThreadPoolExecutor]) -> None:
@@ -132,17 +147,33 @@ def _refuse_fork(pools: dict[int, ThreadPoolExecutor]) -> None:
         raise UsageError("this process was forked in the middle of work that threads of its parent do; begin it again here")
 
 
-def _in_flight(workers: ThreadPoolExecutor, work: Callable[[_In], _Out], items: Iterable[_In], most: int) -> Iterator[_Out]:
-    source = iter(items)
-    waiting: list[Future[_Out]] = []
-    pools = _pools.value
-    try:
-        waiting.extend(workers.submit(work, item) for item in islice(source, most))
+def in_flight(workers: ThreadPoolExecutor, work: Callable[[_In], _Out], items: Iterable[_In], most: int) -> Iterator[_Out]:
+    """Yield `work(item)` of each item in order, with up to `most` items given to the workers of an executor at a time."""
+    source, pools = iter(items), _pools.value
+    waiting: deque[Future[_Out]] = deque()
+    with _submitting(workers, work, waiting) as submit:
+        waiting.extend(map(submit, islice(source, most)))
         while waiting:
             _refuse_fork(pools)
-            result = waiting.pop(0).result()
-            waiting.extend(workers.submit(work, item) for item in islice(source, 1))
+            result = waiting.popleft().result()
+            waiting.extend(map(submit, islice(source, 1)))
             yield result
+
+
+@contextmanager
+def _submitting(
+    workers: ThreadPoolExecutor, work: Callable[[_In], _Out], waiting: Collection[Future[_Out]]
+) -> Iterator[Callable[[_In], Future[_Out]]]:
+    # Yield what gives an item to workers; at the end, what waits there never begins, and what began does not `go_on`.
+    stopped = threading.Event()
+
+    def run(item: _In) -> _Out:
+        _this_thread.stopped = stopped
+        return work(item)
+
+    try:
+        yield lambda item: workers.submit(run, item)
     finally:
+        stopped.set()
         for future in waiting:
             future.cancel()

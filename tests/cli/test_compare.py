@@ -214,7 +214,8 @@ def test_strict_where_bits_are_exact(made: Path, tmp_path: Path) -> None:
     ],
 )
 def test_bad_usage(made: Path, options: list[str]) -> None:
-    assert "Usage:" in refused("compare", *(option.format(a=made / "run-kn", b=made / "run-wb") for option in options))
+    arguments = [option.format(a=made / "run-kn", b=made / "run-wb") for option in options]
+    assert "(see `lmgauge compare --help`)" in refused("compare", *arguments)
 
 
 def test_one_run_is_not_compared(made: Path) -> None:

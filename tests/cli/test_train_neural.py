@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from tests.cli.commands import run
 from tests.programs import running
 
-from lmgauge.cli.main import cli
-from lmgauge.cli.training_display import duration, epoch_line, live_line
+from lmgauge.cli.training import epoch_line, live_line
 from lmgauge.models.training.loop import TrainingEvent
 
 SIZES = {"embedding-size": 6, "hidden-size": 6, "batch-size": 4, "steps": 5, "epochs": 2, "threads": 1, "device": "cpu"}
@@ -31,7 +31,7 @@ def texts(tmp_path: Path) -> tuple[str, str]:
 
 
 def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["train", *arguments])
+    return run("train", *arguments)
 
 
 def test_a_model_is_trained_and_told(texts: tuple[str, str], tmp_path: Path) -> None:
@@ -121,9 +121,10 @@ def event(**changes: object) -> TrainingEvent:
 
 
 def test_lines() -> None:
-    assert "epoch 2/13 ━━━━╌╌╌╌" in live_line(event())
-    assert len(live_line(event(best_perplexity=123.45))) <= 78
+    assert "epoch 2/13  50%" in live_line(event())
+    assert len(live_line(event(best_perplexity=123.45))) <= 76
     assert " ppl 256.0 (8.00 bits) 1,234 tok/s 1:02:03 left" in live_line(event())
     line = epoch_line(event(valid_perplexity=99.5, best_perplexity=99.5, finished=True))
     assert "validation perplexity 99.50 (best)" in line
-    assert (duration(59.6), duration(float("inf"))) == ("1:00", "?")
+    assert " 0:01:00 left" in live_line(event(seconds_left=59.6))
+    assert " ? left" in live_line(event(seconds_left=float("inf")))

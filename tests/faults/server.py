@@ -5,6 +5,7 @@ It reads jobs from standard input, a JSON object a line, and answers each with t
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -16,7 +17,9 @@ import re
 import signal
 import sys
 import tempfile
+import threading
 from pathlib import Path
+from typing import NoReturn
 
 import lmgauge
 from tests.faults.orders import orders_in
@@ -31,7 +34,7 @@ _HEAVY = re.compile(r"\.(torch|training|gguf|integrations|compat|ray_|server|exp
 
 
 def main() -> None:
-    """Load, then serve until standard input ends; in the fork of a job, return what its command returns."""
+    """Load, then serve until standard input ends; the fork of a job ends with the exit code of its command."""
     orders = orders_in(Path(os.environ["FAULTS_ORDERS"]))
     own = [module.name for module in pkgutil.walk_packages(lmgauge.__path__, "lmgauge.") if not _HEAVY.search(module.name)]
     for name in [*_LOADED, *own, *sys.argv[1:]]:
@@ -53,8 +56,11 @@ def main() -> None:
             orders.armed = 1
             from lmgauge.cli.main import main as command
 
-            command(job["arguments"])
-            return
+            try:
+                command(job["arguments"])
+            except SystemExit as end:
+                _end(int(end.code or 0))
+            _end(0)
         _, status = os.waitpid(child, os.WUNTRACED)
         orders.armed = 0
         if os.WIFSTOPPED(status):
@@ -73,6 +79,15 @@ def _become(job: dict[str, object]) -> None:
         opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(opened, descriptor)
         os.close(opened)
+
+
+def _end(code: int) -> NoReturn:
+    """End this fork as Python does, but take no module apart: that copies all memory, and costs more than a command."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def test_the_log_has_what_evaluating_the_saved_network_gives(
     trainer.add_callback(callback)
     trainer.train()
     trainer.save_model(str(tmp_path / "saved"))
-    saved = lmgauge.load_model(tmp_path / "saved")
+    saved = lmgauge.load_model(tmp_path / "saved", device="cpu")
     last = [entry for entry in trainer.state.log_history if "eval_front_perplexity" in entry][-1]
     for name, path in texts.items():
         expected = lmgauge.evaluate(saved, path, threads=torch.get_num_threads())
@@ -189,7 +189,9 @@ def test_mixed_precision_is_left_out(
     assert hasattr(network, "_original_forward")
     forward = network.forward
     trainer.save_model(str(tmp_path / "saved"))
-    expected = lmgauge.evaluate(lmgauge.load_model(tmp_path / "saved"), texts["front"], threads=torch.get_num_threads())
+    expected = lmgauge.evaluate(
+        lmgauge.load_model(tmp_path / "saved", device="cpu"), texts["front"], threads=torch.get_num_threads()
+    )
     assert callback.evaluations["front"].perplexity == expected.perplexity
     assert network.forward is forward
 

@@ -14,6 +14,7 @@ from tests.reference import edit_distance as twin
 
 from lmgauge._kernels import _native
 from lmgauge.tasks.texts import References, Texts
+from lmgauge.text.white_space import WHITE_SPACE
 
 WORD, CHARACTER = 0, 1
 
@@ -148,7 +149,7 @@ def test_of_several_references_the_nearest_and_first_counts(segments: list[tuple
 
 
 def test_white_space_is_pythons() -> None:
-    white = "".join(chr(c) for c in range(0x110000) if chr(c).isspace())
+    white = "".join(sorted(WHITE_SPACE))
     assert counted([f"{white}a{white}b{white}"], ["a b"], WORD) == [[2, 0, 0, 0]]
     assert counted([f"{white}a{white}b{white}"], [f"a{white}b"], CHARACTER) == [[2 + len(white), 0, 0, 0]]
     assert counted([white], [""], CHARACTER) == [[0, 0, 0, 0]]

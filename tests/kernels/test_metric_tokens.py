@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from lmgauge._kernels import _native
 from lmgauge.tasks.texts import Texts
 from lmgauge.tasks.tokenizers import OWN_KINDS, tokenized
+from lmgauge.text.white_space import WHITE_SPACE
 
 bleu = pytest.importorskip("sacrebleu.metrics.bleu")
 
-SPACES = [chr(c) for c in range(0x110000) if chr(c).isspace()]
+SPACES = sorted(WHITE_SPACE)
 CORE = list("0159.,-&;ab \n'\"!/:")
 MARKUP = ["&quot;", "&amp;", "&lt;", "&gt;", "<skipped>", "-\n", "&amp;lt;", "&amp;amp;quot;", "<skip<skipped>ped>", "\r\n"]
 # Ends and neighbours of sacreBLEU's Chinese ranges.

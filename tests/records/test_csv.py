@@ -14,6 +14,7 @@ from tests.filtering.filtered import COLUMNS, filter_bytes, score_bytes
 from lmgauge import Corpus
 from lmgauge.errors import InputError
 from lmgauge.records.formats import reader_of
+from lmgauge.records.lines import line_blocks
 from lmgauge.records.records import Fields
 from lmgauge.records.sources import find_sources
 
@@ -91,3 +92,18 @@ def test_cells_are_put_behind_those_of_a_record(tmp_path: Path) -> None:
     assert len(row) == len(header)
     scored = score_bytes(tmp_path, b'{"text": "a, b\\n\\nc"}\n', "in.jsonl", "out.jsonl")
     assert row[2] in scored.decode()
+
+
+def test_a_quotation_mark_without_its_other_is_looked_for_a_few_times(tmp_path: Path) -> None:
+    """What waits is looked at again only when it is twice as long: the time grows with the file, not with its square."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'text\n"' + b"a b,c\n" * 2000)
+    seen: list[int] = []
+
+    def end_of(content: bytes) -> int:
+        seen.append(len(content))
+        return 5 if content.startswith(b"text") else 0
+
+    blocks = list(line_blocks(find_sources([path])[0], 10, end_of=end_of))
+    assert [block.content for block in blocks] == [b"text\n", b'"' + b"a b,c\n" * 2000]
+    assert sum(seen) < 3 * path.stat().st_size

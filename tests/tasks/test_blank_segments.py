@@ -12,8 +12,9 @@ from tests.tasks.share import ErrorShare, Share
 from lmgauge.errors import InputError
 from lmgauge.tasks.blank_segments import Blanks, blank_texts
 from lmgauge.tasks.texts import References, Texts
+from lmgauge.text.white_space import WHITE_SPACE
 
-SPACES = "".join(c for c in map(chr, range(sys.maxunicode + 1)) if c.isspace())
+SPACES = "".join(sorted(WHITE_SPACE))
 lines = st.text(st.sampled_from(SPACES + "aß中。、”€\u2800\u1681\u200b"), max_size=4)
 
 

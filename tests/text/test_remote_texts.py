@@ -14,11 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from tests.cli.commands import run as command
 from tests.remote_servers import KEY, SECRET, WebFiles
 
 import lmgauge
-from lmgauge.cli.main import cli
 from lmgauge.errors import InputError
 from lmgauge.records.sources import find_sources
 from lmgauge.remote import buckets, reading
@@ -150,7 +149,7 @@ def test_no_password_is_shown_or_stored(
         ["bleu", train, test],
         ["split", train, "-o", "parts"],
     ):
-        result = CliRunner().invoke(cli, arguments)
+        result = command(*arguments)
         shown.append(result.output + result.stderr + repr(result.exception))
         statuses.append(result.exit_code)
     assert statuses == [0, 0, 0, 0, 0, 2, 2, 0, 0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, refuse_output, saved
@@ -59,6 +58,8 @@ def convert(
         lmgauge convert class.arpa class/ --classes class.txt
         lmgauge convert kn5/ kn5.binary --trie --quantize 8,8 --array 22
     """
+    from pathlib import Path
+
     from lmgauge.files import refuse_replacing
     from lmgauge.models.classes.model import read_class_model
     from lmgauge.models.mixture.model import MixtureModel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import PATHS, PathLike, Text, refuse_output, text_read
@@ -69,6 +68,8 @@ def import_scores(
         ...     import_scores(log, f"{folder}/run", text=text, name="trigram")
         <Evaluation: trigram: perplexity 10.0000, 1.2457 bits per byte>
     """
+    from pathlib import Path
+
     from lmgauge.evaluation.imported_run import import_run
     from lmgauge.scores.imports.programs import open_logs
 

@@ -8,19 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
-from lmgauge.context_policy import policy_of
 from lmgauge.declaration import chosen
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import PATHS as PATHS
-from lmgauge.files import PathLike as PathLike
-from lmgauge.files import refuse_replacing
-from lmgauge.places import refuse_file_names
-from lmgauge.progress import say_progress, show_speed
-from lmgauge.protocols import PROTOCOLS
+from lmgauge.remote.addresses import PATHS as PATHS
+from lmgauge.remote.addresses import PathLike as PathLike
 from lmgauge.settings import ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
@@ -49,6 +43,7 @@ def loaded(model: Model, scoring: ScoringOptions | None = None) -> LanguageModel
 def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) -> list[LanguageModel]:
     """Return models, those named by a path loaded with these options; none that was chosen is ignored in silence."""
     from lmgauge.models import registry
+    from lmgauge.progress import say_progress, show_speed
 
     for model in models:
         if not isinstance(model, PATHS) and not hasattr(model, "score"):
@@ -108,6 +103,9 @@ def listed(models: Models) -> list[Model]:
 def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOptions | None, *, by_group: bool) -> Corpus:
     """Return the text as the protocol of the models scores it: its segments joined into one, if need be."""
     # scoring: what was chosen for the models, which are loaded.
+    from lmgauge.context_policy import policy_of
+    from lmgauge.protocols import PROTOCOLS
+
     protocols = {policy_of(model).protocol: model for model in models}
     known = [name for name in (scoring.protocol if scoring is not None else None, *protocols) if name is not None]
     if None in protocols and known:
@@ -136,6 +134,7 @@ def refuse_output(
     """Refuse an output that would replace a model or a text that is read, or whose name is not one for what it holds."""
     # folder: what it is, if it is a folder; rows: whether it is a file of rows.
     from lmgauge.evaluation.row_files import check_row_file
+    from lmgauge.files import refuse_replacing
     from lmgauge.text.documents import Corpus
 
     if rows and output is not None:
@@ -149,6 +148,8 @@ def refuse_output(
 def saved(model: Any, output: PathLike | None) -> Any:
     """Save a model where an output is named, and return it."""
     if output is not None:
+        from lmgauge.progress import say_progress
+
         say_progress(f"saving {output}")
         model.save(os.fspath(output))
     return model
@@ -206,6 +207,7 @@ def refuse_field(reading: ReadingOptions, *corpora: Corpus | None) -> None:
 
 def strings(texts: Iterable[str] | str) -> Corpus:
     """Return strings as a corpus, each a segment: one string, a list, a generator, a column of a data frame."""
+    from lmgauge.places import refuse_file_names
     from lmgauge.text.documents import Corpus
 
     refuse_file_names(texts, "lmgauge.evaluate(model, {})", one_in_list=True)
@@ -244,7 +246,7 @@ def opened(run: PathLike, *, check_seal: bool = True) -> Run:
     if not isinstance(run, PATHS):
         cure = ": save its columns segment, token and logprob with to_parquet" if hasattr(run, "to_parquet") else ""
         raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}{cure}")
-    return open_run(Path(run), check_seal=check_seal)
+    return open_run(os.fspath(run), check_seal=check_seal)
 
 
 def text_of(runs: Sequence[Run], text: Text | None, document: str | None = None) -> Corpus:

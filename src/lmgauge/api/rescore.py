@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from glob import glob
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import Models, PathLike, named_models
+from lmgauge.api.inputs import PATHS, Models, PathLike, listed, named_models
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
+from lmgauge.files import refuse_replacing
 from lmgauge.settings import ScoringOptions
 from lmgauge.tasks.settings import ComparisonSettings, NbestReading, NormalizationOptions, PairsFile, RescoreSettings
 
@@ -45,7 +48,7 @@ def rescore(
         tune: n-best lists to tune weights on, of other utterances than `nbest`.
         ref: references of the lists to tune on, by their ids: Kaldi's text, TSV, trn or JSONL.
         test_ref: references of `nbest`; for error rates before and after.
-        settings: weights, unit of errors, tuning, and what is independent.
+        settings: weights, unit of errors, tuning, what is independent, and what is written.
         reading: fields and format of lists and references.
         normalization: of hypotheses and references before errors are counted; what models score is not normalized.
         comparison: how first and rescored hypotheses are compared, and threads; its seed is that of the tuning as well.
@@ -58,7 +61,8 @@ def rescore(
     Raises:
         InputError: a list or a reference cannot be used.
         ModelFileError: a model cannot be loaded.
-        UsageError: there are neither weights nor lists to tune them on, or arguments contradict each other.
+        UsageError: there are neither weights nor lists to tune them on, arguments contradict each other, or a file would
+            replace what is read.
 
     Shell:
         lmgauge rescore test/ -m kn5/ --tune dev/ --ref dev.txt -o best.txt
@@ -78,7 +82,14 @@ def rescore(
     from lmgauge.tasks.metrics.error_rates import CER, WER
     from lmgauge.tasks.nbest.reading import nbest_lists
     from lmgauge.tasks.nbest.rescoring import Rescoring
+    from lmgauge.tasks.nbest.results import form_of_best
 
+    output, scored = settings.output, settings.write_scores
+    if output is not None:
+        form_of_best(output)
+    inputs: list[Any] = [nbest, tune, model, ref, test_ref, settings.document]
+    read = [os.fspath(one) for each in inputs for one in listed(each) if isinstance(one, PATHS)]
+    refuse_replacing({"-o": output, "--write-scores": scored}, [*read, *(file for one in read for file in glob(one))])
     tuned = tune is not None
     if tuned == (settings.weights is not None):
         which = "both are" if tuned else "neither is"
@@ -102,4 +113,9 @@ def rescore(
     score = partial(log_probabilities, models, threads=comparison.threads)
     fingerprints = "+".join(f"{one.label}@{one.fingerprint[:6]}" for one in models)
     work = Rescoring(score, names, fingerprints, metric, settings, reading, comparison)
-    return work.result(lists, tuned_on, ref, test_ref)
+    result = work.result(lists, tuned_on, ref, test_ref)
+    if output is not None:
+        result.write_best(output)
+    if scored is not None:
+        result.write_scores(scored)
+    return result

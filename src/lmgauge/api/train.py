@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, refuse_field, refuse_output, saved
@@ -211,6 +210,8 @@ def spell(
         >>> lmgauge.evaluate(spelled, texts=["the bird  sat"]).bits_per_byte_is_bound
         False
     """
+    from pathlib import Path
+
     from lmgauge.files import refuse_replacing
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.protocol import SPELLING_FOLDER

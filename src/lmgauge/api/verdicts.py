@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, opened, refuse_field, text_of
@@ -334,7 +333,7 @@ def audit(
     if corpus is None:
         raise UsageError("an audit of a model needs a text" if run is None else f"{run}: the text it scored is not there")
     subject, path = loaded(model, scoring), os.fspath(model) if isinstance(model, PATHS) else None
-    name = None if path is None else Path(path).name or path
+    name = None if path is None else os.path.basename(os.path.normpath(path)) or path
     again = None if path is None else partial(loaded, path, scoring)
     result = levels.audit(subject, corpus, checks, overlap=overlap, threads=threads, name=name, untouched=again)
     return result if stored is None else runs.with_run(result, stored, corpus, checks, subject, threads)

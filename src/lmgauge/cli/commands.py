@@ -1,6 +1,7 @@
 """The commands: a row of each. `lmgauge.cli.derive` makes options, help and call of the verb that a row names.
 
-Below a heading of `lmgauge --help` stands each command with its line there, then what is not derived, by the fields of
+Below a heading of `lmgauge --help` stands each command with its line there: NAME = VERB [RUN], the verb by its place below
+`lmgauge` where its name is another, and what runs it below `lmgauge.cli`. Then what else is not derived, by the fields of
 `Row`: words, or NAME=VALUE with commas between. What stands twice is added.
 """
 
@@ -17,17 +18,17 @@ class Row(NamedTuple):
 
     Attributes:
         summary: one line for `lmgauge --help`, and the first of the command's own page.
-        verbs: `module:function`, the verb; further ones and classes of settings, whose keywords are options too. Required is
-            what all require.
-        run: `module:function` that takes a `Call`, where running the verb and showing its result is not all.
+        guesses: words of the field that people try in place of the command's name.
+        verbs: the verb, and in a line of their own further ones and classes of settings, whose keywords are options too.
+            Required is what all verbs require.
+        run: what takes a `Call`, where running the verb and showing its result is not all.
         arguments: keywords that are arguments, in their order; if None the verb's positional ones but models and outputs.
         stdin: the argument that is standard input where it is not named.
         show: fields of settings that stand on the first page of help; the others are on --help-all.
         hide: the verb's own keywords that do not.
         without: keywords that are not offered; "json" where a command prints nothing, "html" where its result makes no page.
-        choices: keyword -> `module:name` of the words that are offered, where these are not all of its own, or more.
+        choices: keyword -> place below `lmgauge` of the words that are offered, where these are not all of its own, or more.
         metavars: what the help calls values, by keyword.
-        negative: yes where arguments may begin with -, as negative numbers do.
         required: keywords that only programs may leave out, or only some of the verbs.
     """
 
@@ -41,13 +42,13 @@ class Row(NamedTuple):
     without: tuple[str, ...] = ()
     choices: Mapping[str, str] = {}
     metavars: Mapping[str, str] = {}
-    negative: str = ""
     required: tuple[str, ...] = ()
+    guesses: tuple[str, ...] = ()
 
 
 def imported(path: str) -> Any:
-    """Return what a row names as `module:name`, imported now."""
-    module, _, name = path.partition(":")
+    """Return what a row names by its place below `lmgauge`, such as `tasks.bleu`, imported now."""
+    module, _, name = f"lmgauge.{path}".rpartition(".")
     return getattr(import_module(module), name)
 
 
@@ -56,8 +57,7 @@ OF_SEGMENTS = "group document id given boundary keep"
 OF_EVALUATION = "protocol devices processes"
 """Ways to score that only evaluations know."""
 _ERRORS = "lowercase remove_punctuation expand_contractions standardize substitutions whisper format align top"
-_SYSTEMS = """verbs: lmgauge.api.task_scores:score_files lmgauge.cli.tasks:Printing
-    run: lmgauge.cli.tasks:score
+_SYSTEMS = """verbs: tasks.score_files cli.tasks.Printing
     arguments: files
     show: reference field id group document significance width score_only
     hide: threads
@@ -65,227 +65,198 @@ _SYSTEMS = """verbs: lmgauge.api.task_scores:score_files lmgauge.cli.tasks:Print
     metavars: files=REFERENCE HYPOTHESES...
     required: files"""
 _TRANSLATIONS = f"""without: align top
-    choices: format=lmgauge.choices:FORMATS
+    choices: format=choices.FORMATS
     {_SYSTEMS}"""
 _TABLE = f"""
 Train
-  train: Train a language model on text.
-    verbs: lmgauge.api.train:train lmgauge.api.train:train_neural
-    run: lmgauge.cli.training:train
+  train [training.train]: Train a language model on text.
+    guesses: build count estimate fit learn lm lmplz ngram ngram-count
+    verbs: train_neural
     stdin: texts
     show: order tokenizer vocabulary min_count interpolate memory resume preset epochs
     without: {OF_SEGMENTS} paper initializer_range sum_over_steps html
-    metavars: kind=KIND, texts=[TEXTS]...
+    metavars: kind=KIND
     required: output
-  mix: Mix models, with weights estimated on held-out text.
-    verbs: lmgauge.api.mix:mix
-    run: lmgauge.cli.models:mix
+  mix [models.mix]: Mix models, with weights estimated on held-out text.
+    guesses: ensemble interpolate
     show: field format reserved device
     without: {OF_SEGMENTS} {OF_EVALUATION} html
     metavars: held_out=[TEXTS]..., weights=W,W...
     required: output
-  spell: Give a model a speller for unseen words, so that bits are exact.
-    verbs: lmgauge.api.train:spell
-    run: lmgauge.cli.models:spell
+  spell [models.spell]: Give a model a speller for unseen words, so that bits are exact.
+    guesses: characters oov open-vocabulary speller spelling unk
     arguments: model
     show: order max_count field format
     without: {OF_SEGMENTS} html
-  prune: Drop the n-grams that a model needs least.
-    verbs: lmgauge.api.convert:prune
-    run: lmgauge.cli.models:prune
+  prune [models.prune]: Drop the n-grams that a model needs least.
+    guesses: compress shrink trim
     arguments: model
     show: field format
     without: {OF_SEGMENTS} html
     required: output
-  cache: Make a model adapt to the text it scores.
-    verbs: lmgauge.api.mix:cache
-    run: lmgauge.cli.models:cache
+  cache [models.cache]: Make a model adapt to the text it scores.
+    guesses: adapt dynamic
     arguments: model held_out
     show: order window decay field format reserved
     without: {OF_SEGMENTS} {OF_EVALUATION} html
     metavars: held_out=[TEXTS]...
     required: output
-  sample: Draw text from a model.
-    verbs: lmgauge.api.sample:sample
-    run: lmgauge.cli.models:sample
+  sample [models.sample]: Draw text from a model.
+    guesses: gen generate generation
     show: device
     without: {OF_EVALUATION} html
 
 Measure
-  eval: Measure how well models predict a text.
-    verbs: lmgauge.api.evaluate:evaluate lmgauge.api.evaluate:evaluate_scores lmgauge.api.context_curve:context_curve
-    verbs: lmgauge.api.evaluate:evaluate_protocols lmgauge.cli.shards:run_in_shards
-    run: lmgauge.cli.evaluate:evaluate
+  eval = evaluate [evaluate.evaluate]: Measure how well models predict a text.
+    guesses: bpb evaluate evaluation measure perplexity ppl query test
+    verbs: evaluate_scores context_curve evaluate_protocols cli.shards.run_in_shards
     stdin: text
     show: output per_segment per_token per_word columns unit field group document given context device
-    hide: per_context
     without: texts name
-    choices: protocol=lmgauge.cli.evaluate:PROTOCOLS
+    choices: protocol=cli.evaluate.PROTOCOLS
     metavars: contexts=N,N...
   baseline: Say what a network must beat: compressors and n-grams.
-    verbs: lmgauge.api.baseline:baseline
+    guesses: baselines compressors gzip ladder xz zstd
     show: order character_order memory threads field
     without: group id given boundary keep
     metavars: models=RUN|MODEL, output=DIR
   merge: Put the shards of a job together to the result of the whole.
-    verbs: lmgauge.cluster.merging:merge
-  import: Make a run of what another program scored.
-    verbs: lmgauge.api.import_scores:import_scores
+    guesses: combine gather join reduce shard shards
+  import = import_scores: Make a run of what another program scored.
     show: unit field document given
     without: group id keep html
-  report: Make one page to look at: the answer, charts, tables, and the text in color.
-    verbs: lmgauge.api.report:report
-    run: lmgauge.cli.runs:report
+  report [runs.report]: Make one page to look at: the answer, charts, tables, and the text in color.
+    guesses: dashboard html page plot view visualize
     show: text train document seed threads
     without: html
-  diagnose: Show where a model fails.
-    verbs: lmgauge.api.verdicts:diagnose
-    run: lmgauge.cli.runs:diagnose
+  diagnose [runs.diagnose]: Show where a model fails.
+    guesses: analyze errors
     show: text train only examples contexts seed threads context device
     without: {OF_EVALUATION} reserved
-  explore: Look at all of a run, or two of one text, in the browser.
-    verbs: lmgauge.explore.door:explore
-    run: lmgauge.cli.runs:explore
+  explore [runs.explore]: Look at all of a run, or two of one text, in the browser.
+    guesses: browse serve server ui viewer watch
     show: text train context device
     without: json html
     metavars: runs=[RUN] [RUN]
-  audit: Check a result, or show what is wrong with it.
-    verbs: lmgauge.api.verdicts:audit lmgauge.cli.runs:subject
-    run: lmgauge.cli.runs:audit
+  audit [runs.audit]: Check a result, or show what is wrong with it.
+    guesses: check prove validate verify
+    verbs: cli.runs.subject
     arguments: what
     show: levels contexts max_overlap exhaustive seed field context device
     without: {OF_SEGMENTS} {OF_EVALUATION} run
     metavars: what=TEXT...|RUN
-  overlap: Find test text inside training text.
-    verbs: lmgauge.api.texts:overlap lmgauge.cli.shards:run_in_shards
-    run: lmgauge.cli.overlap:overlap
+  overlap [overlap.overlap]: Find test text inside training text.
+    guesses: contamination decontaminate dedup leak
+    verbs: cli.shards.run_in_shards
     arguments: train
     show: overlap_unit n near fold passages field
     without: job ray document id given boundary keep
     metavars: train=TRAIN... TEST, output=DIR
-    required: train
   pairs: Say how often models prefer the good text of minimal pairs.
-    verbs: lmgauge.api.choices:pairs
+    guesses: blimp minimal-pairs syntaxgym
     show: good bad by context device
     without: {OF_EVALUATION}
   multiple-choice: Say how often models prefer the right answer of questions.
-    verbs: lmgauge.api.choices:multiple_choice
+    guesses: choices questions arc hellaswag mmlu
     show: given choices answer by boundary context device
     without: {OF_EVALUATION}
-  membership: Ask whether a model has seen texts in training.
-    verbs: lmgauge.api.membership:membership lmgauge.cli.models_and_texts:suspects
-    run: lmgauge.cli.models_and_texts:membership
+  membership [models_and_texts.membership]: Ask whether a model has seen texts in training.
+    guesses: extraction memorization mia min-k mink seen
+    verbs: cli.models_and_texts.suspects
     stdin: texts
     arguments: model texts
     show: k fpr threads field
     without: {OF_EVALUATION} group given boundary keep
-    metavars: texts=[TEXTS]..., reference=MODEL, k=SHARE
-    required: model
+    metavars: reference=MODEL
 
 Corpora
-  filter: Keep the documents that models find likely, with a column for each figure.
-    verbs: lmgauge.api.filter:filter_documents
-    run: lmgauge.cli.filter:filter_documents
+  filter = filter_documents [filter.documents]: Keep the documents that models find likely, with a column for each figure.
+    guesses: ccnet drop keep prefilter
     show: field lines by max_perplexity min_perplexity keep buckets min_bytes workers threads
     metavars: model=[NAME=]MODEL, keep=pA..pB
-  score: Give each document columns with what models make of it.
-    verbs: lmgauge.api.filter:score_documents
-    run: lmgauge.cli.filter:filter_documents
+  score = score_documents [filter.documents]: Give each document columns with what models make of it.
     show: field lines by workers threads
     metavars: model=[NAME=]MODEL
-  percentiles: Learn the percentiles of perplexity that a filter keeps by.
-    verbs: lmgauge.api.filter:learn_percentiles
-    run: lmgauge.cli.filter:percentiles
+  percentiles = learn_percentiles [filter.percentiles]: Learn the percentiles of perplexity that a filter keeps by.
+    guesses: cutoffs quantiles thresholds
     show: field lines by group workers threads
     without: shard
     metavars: model=[NAME=]MODEL
-  select: Select the documents of a pool that are most like a target.
-    verbs: lmgauge.api.texts:select_documents
+  select = select_documents: Select the documents of a pool that are most like a target.
+    guesses: moore-lewis xenc choose data-selection
     arguments: pool
     show: cuts tolerance share max_difference order field
     without: group id given boundary keep
 
 Compare
-  compare: Say whether results may be compared, and whether their difference is real.
-    verbs: lmgauge.api.verdicts:compare lmgauge.api.verdicts:compare_recipes lmgauge.cli.runs:check lmgauge.cli.runs:compared
-    run: lmgauge.cli.runs:compare
+  compare [runs.compare]: Say whether results may be compared, and whether their difference is real.
+    guesses: bootstrap diff paired significance
+    verbs: compare_recipes cli.runs.check cli.runs.compared
     show: text train
-  divergence: Measure how far models' predictions are from those of a base.
-    verbs: lmgauge.api.divergence:divergence lmgauge.api.divergence:save_base lmgauge.cli.models_and_texts:diverged
-    run: lmgauge.cli.models_and_texts:divergence
+  divergence [models_and_texts.divergence]: Measure how far models' predictions are from those of a base.
+    guesses: js jsd kl kl-divergence kld
+    verbs: save_base cli.models_and_texts.diverged
     stdin: candidate
     arguments: base candidate
     show: events exhaustive top_k examples seed threads field group
     without: {OF_EVALUATION} text id keep
     metavars: candidate=CANDIDATE... [TEXT]..., top_k=K[,K...], output=DIR
-    required: base
-  correlate: Say whether better language models go with better task scores.
-    verbs: lmgauge.api.task_scores:correlate_tables
+  correlate = tasks.correlate_tables: Say whether better language models go with better task scores.
+    guesses: correlation pearson spearman
     show: x y system log_x
 
 Tasks
-  bleu: Score translations with BLEU, as sacreBLEU does.
-    verbs: lmgauge.api.task_metrics:bleu
+  bleu = tasks.bleu [tasks.score]: Score translations with BLEU, as sacreBLEU does.
+    guesses: sacrebleu
     show: order smoothing lowercase tokenizer test_set language_pair sentence
     {_TRANSLATIONS}
-  chrf: Score translations with chrF or chrF++, as sacreBLEU does.
-    verbs: lmgauge.api.task_metrics:chrf
+  chrf = tasks.chrf [tasks.score]: Score translations with chrF or chrF++, as sacreBLEU does.
     show: char_order word_order plus_plus beta lowercase test_set language_pair sentence
     {_TRANSLATIONS}
-  ter: Measure the translation edit rate, as sacreBLEU does.
-    verbs: lmgauge.api.task_metrics:ter
+  ter = tasks.ter [tasks.score]: Measure the translation edit rate, as sacreBLEU does.
     show: normalized no_punct case_sensitive test_set language_pair sentence
     {_TRANSLATIONS}
-  wer: Measure the word error rate of transcripts, as jiwer does.
-    verbs: lmgauge.api.task_metrics:wer
+  wer = tasks.wer [tasks.score]: Measure the word error rate of transcripts, as jiwer does.
+    guesses: jiwer
     show: {_ERRORS}
     without: collapse_spaces
     {_SYSTEMS}
-  cer: Measure the character error rate of transcripts, as jiwer does.
-    verbs: lmgauge.api.task_metrics:cer
+  cer = tasks.cer [tasks.score]: Measure the character error rate of transcripts, as jiwer does.
     show: {_ERRORS}
     without: jiwer_words
     {_SYSTEMS}
   rescore: Choose the best of n-best lists by a recognizer's scores and language models.
-    verbs: lmgauge.api.rescore:rescore lmgauge.cli.rescore:Written
-    run: lmgauge.cli.rescore:rescore
+    guesses: mert n-best nbest rerank rescoring
     show: weights metric lower_for_models document lowercase remove_punctuation format id field score output
     show: write_scores significance
     without: {OF_EVALUATION} collapse_spaces jiwer_words
-    metavars: nbest=NBEST..., document=FILE
-    required: nbest
-  f1: Measure precision, recall and F1 of labeled outputs.
-    verbs: lmgauge.api.task_scores:score_label_files
-    run: lmgauge.cli.tasks:score_labels
+    metavars: document=FILE
+  f1 = tasks.score_label_files [tasks.score_labels]: Measure precision, recall and F1 of labeled outputs.
+    guesses: accuracy classification precision recall
     without: reference sentence align top segments group shard output
-    choices: format=lmgauge.choices:FORMATS
+    choices: format=choices.FORMATS
     {_SYSTEMS}
 
 Tools
-  quickstart: Train and evaluate four models on bundled text.
-    verbs: lmgauge.cli.quickstart:quickstart
-    run: lmgauge.cli.quickstart:show
+  quickstart = cli.quickstart.quickstart [quickstart.show]: Train and evaluate four models on bundled text.
     without: html
-  doctor: Look whether this install works, and what is missing for what.
-    verbs: lmgauge.api.doctor:doctor
-    run: lmgauge.cli.doctor:doctor
+  doctor [doctor.doctor]: Look whether this install works, and what is missing for what.
+    guesses: diagnostics env environment install selfcheck version versions
     without: html
   info: Show what is in a model, or in a run.
-    verbs: lmgauge.api.info:info
+    guesses: describe inspect show
     show: context device
     without: html
     metavars: what=MODEL|RUN
-  convert: Convert between ARPA files, binary files of KenLM, and model folders.
-    verbs: lmgauge.api.convert:convert
+  convert = api.convert.convert: Convert between ARPA files, binary files of KenLM, and model folders.
+    guesses: arpa export
     show: trie quantize array
     without: json html
-  calc: Compute perplexity, cross-entropy and bits from the probabilities of events.
-    verbs: lmgauge.api.calc:calc lmgauge.report.calc:blocks
-    run: lmgauge.cli.calc:calc
+  calc [calc.calc]: Compute perplexity, cross-entropy and bits from the probabilities of events.
+    guesses: bits entropy calculate
+    verbs: report.calc.blocks
     without: html
-    negative: yes
   split: Split text into train, validation and test, the same for the same seed on every machine.
-    verbs: lmgauge.api.texts:split
     show: unit field group document
     without: id given keep boundary html
     metavars: text=TEXT..., by=[group|document]
@@ -294,13 +265,15 @@ Tools
 
 def _row(command: str) -> tuple[str, Row]:
     """Return the name and the row of a command."""
-    (name, summary), *lines = (line.strip().split(": ", 1) for line in command.split("\n"))
-    said: dict[str, Any] = {}
+    (head, summary), *lines = (line.strip().split(": ", 1) for line in command.split("\n"))
+    declared, _, run = head.rstrip("]").partition(" [")
+    name, _, verb = declared.partition(" = ")
+    said: dict[str, Any] = {"run": run and f"cli.{run}", "verbs": (verb or name.replace("-", "_"),)}
     for key, words in lines:
         if key in ("choices", "metavars"):
             said[key] = dict(word.split("=", 1) for word in words.split(", "))
-        elif key in ("run", "stdin", "negative"):
-            said.setdefault(key, words)
+        elif key == "stdin":
+            said[key] = words
         else:
             said[key] = (*said.get(key, ()), *words.split())
     return name, Row(summary, **said)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, get_args, get_origin
 
@@ -20,6 +19,7 @@ from click.core import ParameterSource
 from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import NAMED_NUMBERS, NUMBER, PARSERS, CommaList, KindChoice, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of
+from lmgauge.option_numbers import Bounds
 
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
 SHORT |= {"width": "-w", "score_only": "-b", "reference": "-r", "test_set": "-t", "language_pair": "-l", "plus_plus": "-p"}
@@ -30,47 +30,26 @@ OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
 HEADINGS = {
     "valid": "Neural models",
-    **dict.fromkeys(("output", "vega", "figures", "details", "rows"), "Output"),
+    **dict.fromkeys(("output", "vega", "figures", "details", "rows", "write_scores"), "Output"),
     "seed": "Statistics",
     "threads": "Resources",
     "reference": "Text",
 }
 """Of keywords that do not stand under the heading of their settings, or under "Options"."""
 METAVARS = {
-    name: shown
-    for shown, names in {
-        "ADDRESS": "ray",
-        "A,B,...": "labels",
-        "A,B,C": "fractions",
-        "BITS": "array bits_per_event max_difference",
-        "BITS,BITS": "quantize",
-        "COLUMN": "logprob",
-        "DEV": "tune",
-        "FILE...": "files",
-        "IN...": "inputs",
-        "POOL...": "pool",
-        "DIR": "figures temp vega",
-        "FIELD": "label",
-        "I/N|slurm": "shard",
-        "J": "near",
-        "MODEL": "model models",
-        "N": "threads",
-        "N|stream": "context",
-        "NAME": "answer bad by choices device field given good group host hypotheses id program protocol ref_field score "
-        "system x y",
-        "NAME=RUN,RUN": "recipes",
-        "NAMES": "columns keep levels",
-        "NATS": "cross_entropy",
-        "pA,pB": "buckets",
-        "PATH": "output",
-        "RATE": "fpr",
-        "RULE": "document",
-        "RUN": "run",
-        "SHARE": "held_out_share share tolerance weight",
-        "SHARE[,SHARE...]": "cuts",
-        "SIZE": "memory",
-    }.items()
-    for name in names.split()
+    "buckets": "pA,pB",
+    "context": "N|stream",
+    "cross_entropy": "NATS",
+    "document": "RULE",
+    "memory": "SIZE",
+    "output": "PATH",
+    "ray": "ADDRESS",
+    "recipes": "NAME=RUN,RUN",
+    "run": "RUN",
+    "shard": "I/N|slurm",
+    **dict.fromkeys(("bos", "prompt", "title"), "TEXT"),
+    **dict.fromkeys(("figures", "temp", "vega"), "DIR"),
+    **dict.fromkeys(("model", "models"), "MODEL"),
 }
 """What the help calls the value of an option, where neither a row nor its type says it."""
 NOT_OFFERED = {"block_bytes", "chooser", "fields", "join", "keep_bom", "lists", "progress", "stream", "watch"}
@@ -90,11 +69,12 @@ def declared(verbs: tuple[str, ...]) -> list[Callable[..., Any]]:
 def declared_options(verbs: tuple[str, ...]) -> dict[str, Option]:
     """Return what the verbs of a row declare, each name once; what not all verbs ask for can be left out."""
     each = [options_of(verb) for verb in declared(verbs)]
-    needed = set.intersection(*({one.name for one in options if one.default is REQUIRED} for options in each))
+    called = [options for options, path in zip(each, verbs, strict=True) if not path.startswith("cli.")]
+    needed = set.intersection(*({one.name for one in options if one.default is REQUIRED} for options in called or each))
     options: dict[str, Option] = {}
     for one in chain(*each):
         free = one.default is REQUIRED and one.name not in needed
-        options.setdefault(one.name, replace(one, default=None) if free else one)
+        options.setdefault(one.name, one._replace(default=None) if free else one)
     return options
 
 
@@ -127,22 +107,14 @@ class Call:
         from lmgauge.report.progress import progress
 
         called = verb or declared(self.row.verbs)[0]
+        known = own_keywords(called).keys() | fields_of(called)
         with progress() as listener, listening(listener):
-            return called(**self.keywords(called, **more))
+            return called(**{name: value for name, value in (self.values | more).items() if name in known})
 
     @property
     def aside(self) -> list[str]:
         """Return the options whose rows stand on standard output in place of what is shown."""
         return [name for name in _ROWS if self.values.get(name) == "-"]
-
-    def keywords(self, verb: Callable[..., Any], /, **more: Any) -> dict[str, Any]:
-        """Return the user's values that a verb knows, and others in their place."""
-        known = own_keywords(verb).keys() | fields_of(verb)
-        return {name: value for name, value in (self.values | more).items() if name in known}
-
-    def refuse_others(self, reason: str, *verbs: Callable[..., Any]) -> None:
-        """Refuse options that none of the verbs knows: none is ignored in silence."""
-        self.refuse(self.values.keys() - fields_of(*verbs), reason)
 
     def refuse(self, names: Collection[str], reason: str) -> None:
         """Refuse options that do not apply to what was chosen: none is ignored in silence.
@@ -157,25 +129,32 @@ class Call:
                 off = written[name] is False and parameter.secondary_opts
                 raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
 
-    def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: tuple[str, Any] | None = None) -> None:
+    def answer(
+        self, result: object, blocks: Callable[[], Any] | None = None, page: tuple[str, Any] | None = None, plain: str = ""
+    ) -> None:
         """Print a result, unless rows take its place on standard output; write its page; exit with 1 if it did not pass."""
-        # page: its title, and what is on it
+        # page: its title, and what is on it, if not the blocks; plain: what is printed in place of the blocks
         from lmgauge.cli.say import write_page
 
-        if blocks is None:
+        def document() -> Any:
             from lmgauge.report.documents import document_of
 
-            blocks = partial(document_of, result)
+            return document_of(result)
+
+        blocks = blocks or document
         if self.as_json:
             from lmgauge.json_text import to_json
 
             click.echo(to_json(getattr(result, "to_dict", lambda: result)()), err=bool(self.aside))
+        elif plain:
+            click.echo(plain)
         elif not self.aside:
             from lmgauge.report.terminal import show
 
             show(blocks())
         if self.html is not None:
-            write_page(self.html, *(page or (repr(result)[1:-1], blocks())))
+            title, shown = page or (repr(result)[1:-1], None)
+            write_page(self.html, title, shown or blocks())
         if not getattr(result, "passed", True):
             self.context.exit(1)
 
@@ -198,9 +177,11 @@ def command_of(name: str, row: Row) -> Command:
 
     @click.pass_context
     def run(context: click.Context, /, **values: Any) -> None:
+        from lmgauge.cli.say import show_warnings
+
+        show_warnings()
         call = Call(row, context)
-        if call.html is not None:
-            _check_page(call)
+        _check_files(call)
         if row.run:
             imported(row.run)(call)
         elif "json" in row.without:
@@ -208,7 +189,7 @@ def command_of(name: str, row: Row) -> Command:
         else:
             call.answer(call())
 
-    parsing = {"ignore_unknown_options": bool(row.negative)}
+    parsing = {"ignore_unknown_options": any(one.type is click.UNPROCESSED for one in parameters)}  # numbers may be negative
     return Command(name, params=parameters, callback=run, about=about_it, context_settings=parsing)
 
 
@@ -280,13 +261,15 @@ def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None
     if isinstance(kind, CommaList):
         shown["callback"] = lambda context, parameter, lists: tuple(one for part in lists for one in part)
     several = isinstance(kind, CommaList) or (option.element is not None and not isinstance(kind, Parsed))
-    metavar = row.metavars.get(option.name) or METAVARS.get(option.name) or _metavar(kind)
+    metavar = row.metavars.get(option.name) or METAVARS.get(option.name) or _metavar(option, kind)
     return _Option(names, type=kind, multiple=several, metavar=metavar, **shown)
 
 
-def _metavar(kind: click.ParamType[Any]) -> str | None:
+def _metavar(option: Option, kind: click.ParamType[Any]) -> str | None:
     """Return what the help calls a value; None leaves it to the type."""
-    kinds = {click.IntRange: "N", click.Path: "FILE", type(click.INT): "N", type(click.STRING): "TEXT"}
+    if float in option.kinds and option.element is None:
+        return "SHARE" if option.bounds is not None and option.bounds.most == 1 else "X"
+    kinds = {click.IntRange: "N", click.Path: "FILE", type(click.STRING): "NAME"}
     return kind.name if isinstance(kind, Parsed) else kinds.get(type(kind))
 
 
@@ -307,12 +290,9 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     if option.is_path:
         return click.Path(allow_dash=True)
     if int in option.kinds and str not in option.kinds:
-        bounds = option.bounds
-        return (
-            click.INT
-            if bounds is None
-            else click.IntRange(int(bounds.least), None if bounds.most == float("inf") else int(bounds.most))
-        )
+        bounds = option.bounds or Bounds(float("-inf"))
+        least, most = (None if abs(one) == float("inf") else int(one) for one in (bounds.least, bounds.most))
+        return click.IntRange(least, most)
     if float in option.kinds:
         return click.STRING if str in option.kinds else NUMBER
     return click.STRING if str in option.kinds else None
@@ -404,14 +384,16 @@ def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -
         context.exit()
 
 
-def _check_page(call: Call) -> None:
-    """Refuse a page that cannot be made, or that would replace what the command reads or writes.
-
-    Raises:
-        click.UsageError: it is -.
-        MissingExtraError: what draws pages is not installed.
-        UsageError: it would replace something.
-    """
+def _check_files(call: Call) -> None:
+    """Refuse a standard stream that is named twice, and a page that cannot be made or would replace another file."""
+    if len(call.aside) > 1:
+        raise click.UsageError(f"{' and '.join(f'{_spelled(name)} -' for name in call.aside)} would both be standard output")
+    read = [value for name, value in call.values.items() if name not in (*_ROWS, *_WRITTEN)]
+    values = [one for value in read for one in (value if isinstance(value, tuple) else (value,))]
+    if values.count("-") > 1:
+        raise click.UsageError("standard input (-) is named twice, but can be read only once")
+    if call.html is None:
+        return
     from glob import glob
 
     from lmgauge.files import refuse_replacing
@@ -419,9 +401,7 @@ def _check_page(call: Call) -> None:
 
     if call.html == "-":
         raise click.UsageError("--html needs a file: standard output is for what is printed")
-    outputs = {f"--{name.replace('_', '-')}": call.values[name] for name in _WRITTEN if name in call.values}
-    read = [value for name, value in call.values.items() if name not in _WRITTEN]
-    values = [one for value in read for one in (value if isinstance(value, tuple) else (value,))]
+    outputs = {_spelled(name): call.values[name] for name in _WRITTEN if name in call.values}
     paths = [path for one in values if isinstance(one, str) for path in (one, *glob(one), *one.partition("=")[2].split(","))]
     refuse_replacing(outputs | {"--html": call.html}, paths)
     check_installed()

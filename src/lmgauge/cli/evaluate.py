@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lmgauge.choices import ALL_PROTOCOLS, PROTOCOL_NAMES
-from lmgauge.cli.derive import Call
+from lmgauge.cli.derive import Call, fields_of
 
 PROTOCOLS = (*PROTOCOL_NAMES, ALL_PROTOCOLS)
 
@@ -17,10 +17,11 @@ def evaluate(call: Call) -> None:
     """Run what the options ask for, and refuse what does not go with it."""
     from lmgauge.api.context_curve import context_curve
     from lmgauge.api.evaluate import evaluate_protocols
-    from lmgauge.cli.models_and_texts import model_among
 
     scores = "scores" in call.values
     if ("model" in call.values) == scores:
+        from lmgauge.cli.models_and_texts import model_among
+
         folder = model_among(call["text"])
         hint = f"; {folder} is a model: write -m {folder}" if folder and not scores else ""
         raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")
@@ -55,7 +56,8 @@ def _table(call: Call) -> None:
     if not call.context.params["text"]:
         del call.values["text"]
     call.refuse(("output",), f"needs models; lmgauge import {call['scores']} -o RUN makes a run folder of a score table")
-    call.refuse_others("is for models; a score table already has their log-probabilities", evaluate_scores)
+    of_models = call.values.keys() - fields_of(evaluate_scores)
+    call.refuse(of_models, "is for models; a score table already has their log-probabilities")
     call.answer(Evaluations((call(evaluate_scores),)))
 
 
@@ -68,9 +70,8 @@ def _in_shards(call: Call) -> None:
     from lmgauge.text.reading_options import ReadingOptions
 
     option = "--ray" if "ray" in call.values else "--shard"
-    known = (EvaluationJob, ReadingOptions, ScoringOptions, run_in_shards)
-    call.refuse_others(f"does not go with {option}: it writes a run folder", *known)
-    call.refuse(("html",), f"does not go with {option}")
+    known = fields_of(EvaluationJob, ReadingOptions, ScoringOptions, run_in_shards)
+    call.refuse({*call.values, "html"} - known, f"does not go with {option}: it writes a run folder")
     if call["protocol"] == ALL_PROTOCOLS:
         raise click.UsageError(f"{option} takes one protocol at a time")
     model, corpus = _one_model(call, option), corpus_of(call["text"], call(ReadingOptions))
@@ -81,7 +82,7 @@ def _in_shards(call: Call) -> None:
 
 def _of_one(call: Call, option: str, instead: str, verb: Callable[..., Any], **more: Any) -> Any:
     """Return what a verb that takes one model makes of it."""
-    call.refuse_others(f"does not go with {option}; {instead}", verb)
+    call.refuse(call.values.keys() - fields_of(verb), f"does not go with {option}; {instead}")
     return call(verb, model=_one_model(call, option), **more)
 
 

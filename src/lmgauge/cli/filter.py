@@ -11,14 +11,12 @@ from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say
 
 
-def filter_documents(call: Call) -> None:
+def documents(call: Call) -> None:
     """Filter or score, and say what became of the documents."""
-    from lmgauge.report.documents import document_of
-
     result = call(model=named_models(call["model"], call["by"]))
     if call["output"] == "-" and not call.as_json:
         click.echo(str(result), err=True)
-    call.answer(result, page=("What became of the documents", document_of(result)))
+    call.answer(result, page=("What became of the documents", None))
 
 
 def percentiles(call: Call) -> None:

@@ -11,16 +11,15 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import Any
 
 import click
 
 from lmgauge.cli.commands import COMMANDS, SECTIONS
-from lmgauge.errors import LmgaugeError
+from lmgauge.errors import LmgaugeError, NotEnoughMemoryError
 from lmgauge.version import __version__
 
 INTERRUPTED = 130
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 
 _EPILOG = """\b
@@ -36,17 +35,6 @@ def _complain(message: str) -> None:
     from lmgauge.cli.say import say
 
     say(f"lmgauge: error: {message}", err=True)
-
-
-class _Failure(click.ClickException):
-    """An error of ours, in click's clothes: one line on standard error and the right exit code."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.__dict__["exit_code"] = exit_code  # click declares one for the class
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        _complain(self.format_message())
 
 
 class LazyGroup(click.Group):
@@ -98,17 +86,12 @@ class LazyGroup(click.Group):
             ctx: of the whole program.
 
         Raises:
-            click.ClickException: one of our errors, or too little memory, in one line.
+            NotEnoughMemoryError: it needs less memory in another way, which it says.
         """
-        from lmgauge.cli.say import show_warnings
-
-        show_warnings()
         try:
             return super().invoke(ctx)
-        except LmgaugeError as error:
-            raise _Failure(" ".join(str(error).split("\n")), error.exit_code) from error
         except MemoryError as error:
-            raise _Failure(f"there is not enough memory for this; try {self._memory_advice(ctx)}", 2) from error
+            raise NotEnoughMemoryError(f"there is not enough memory for this; try {self._memory_advice(ctx)}") from error
 
     def _memory_advice(self, ctx: click.Context) -> str:
         """Return what makes the command that ran out of memory need less of it."""
@@ -125,9 +108,7 @@ def _commands_like(word: str) -> list[str]:
     """Return the commands that a word stands for in the field, or, where none does, those spelled like it."""
     from difflib import get_close_matches
 
-    from lmgauge.cli.guesses import GUESSES
-
-    known = {guess: name for name, guesses in GUESSES.items() for guess in guesses} | {name: name for name in COMMANDS}
+    known = {guess: name for name, row in COMMANDS.items() for guess in (name, *row.guesses)}
     if word in known:
         return [known[word]]
     return list(dict.fromkeys(known[near] for near in get_close_matches(word, known, n=3, cutoff=0.7)))
@@ -151,7 +132,6 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted."""
-    _prepare_process()
     _prepare_streams()
     output = sys.stdout
     try:
@@ -159,6 +139,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = _interrupted()
+    except LmgaugeError as error:
+        _complain(" ".join(str(error).split("\n")))
+        code = error.exit_code
     except click.ClickException as error:
         context: click.Context | None = getattr(error, "ctx", None)
         hint = f" (see `{context.command_path} --help`)" if context else ""
@@ -174,16 +157,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = 0 if error.code == 1 else error.code
     gc.freeze()  # the process ends: nobody needs to look for garbage once more
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _prepare_process() -> None:
-    """Leave out work that a command pays for while it starts, and that does nothing for it.
-
-    Imports make tens of thousands of objects and no garbage, so the collector need not look at them every 700. The threads
-    that NumPy's BLAS starts wait for work in a loop of some 50 ms; with the shortest time (2^4 cycles) they sleep at once.
-    """
-    gc.set_threshold(max(_OBJECTS_BETWEEN_COLLECTIONS, gc.get_threshold()[0]))
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 class _LosingFile(io.FileIO):

@@ -34,10 +34,9 @@ def mix(call: Call) -> None:
 
 def cache(call: Call) -> None:
     """Show the weight of the cache, and what it is worth."""
-    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.models.spelling.model import parted
 
-    adapting = call()
-    mixture: Any = adapting.inner if isinstance(adapting, SpelledModel) else adapting
+    mixture: Any = parted(call())[0]
     _show_mixture(call, mixture, (call["model"], mixture.components[1].label))
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.cli.derive import Call, fields_of
-from lmgauge.cli.say import write_page
 from lmgauge.option_numbers import Natural
+from lmgauge.readable import visible
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.divergence.results import CandidateDivergences
+    from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
     from lmgauge.evaluation.membership.results import Membership
     from lmgauge.report.blocks import Document
 
@@ -29,7 +29,7 @@ def model_among(texts: Sequence[str]) -> str | None:
 def _is_model(path: str) -> bool:
     # a model's folder, a file called as GGUF, ARPA and KenLM files are, or the address of a server
     named = path.endswith((".gguf", *ARPA_ENDINGS, *KENLM_ENDINGS)) or path.startswith(("http://", "https://"))
-    return named or Path(path, "config.json").is_file()
+    return named or os.path.isfile(os.path.join(path, "config.json"))
 
 
 def membership(call: Call) -> None:
@@ -81,16 +81,12 @@ def divergence(call: Call) -> None:
         return
     result: CandidateDivergences = call(candidate=candidates, text=texts)
     page = f"Divergence of {', '.join(item.b for item in result)} from {result[0].a}", diverged(result, details=True)
-    if not call["llama_cpp"] or call.as_json:
-        call.answer(result, lambda: diverged(result, details=call["details"]), page)
-        return
-    from lmgauge.readable import visible
+    plain = "\n\n".join(map(_as_llama_cpp, result)) if call["llama_cpp"] else ""
+    call.answer(result, lambda: diverged(result, details=call["details"]), page, plain)
 
-    for item in result:
-        names = f"{visible(item.b)} (Q) compared with {visible(item.a)} (base), {item.events:,} tokens"
-        click.echo(f"{names}\n{item.to_llama_cpp()}" + "\n" * (item is not result[-1]))
-    if call.html is not None:
-        write_page(call.html, *page)
+
+def _as_llama_cpp(item: Divergence) -> str:
+    return f"{visible(item.b)} (Q) compared with {visible(item.a)} (base), {item.events:,} tokens\n{item.to_llama_cpp()}"
 
 
 def diverged(result: CandidateDivergences, *, details: bool | None = None, llama_cpp: bool = False) -> Document:

@@ -80,13 +80,14 @@ class CommaList(Parsed):
     """
 
     def __init__(self, kind: type[int | float | str]) -> None:
-        what = {int: "whole numbers like 1,5", float: "numbers like 0.5,0.5"}.get(kind, "words like a,b")
+        named = {int: ("N[,N...]", "whole numbers like 1,5"), float: ("X[,X...]", "numbers like 0.5,0.5")}
+        metavar, what = named.get(kind, ("NAMES", "words like a,b"))
         read = number if kind is float else kind
 
         def parts(words: str) -> tuple[Any, ...]:
             return tuple(read(part.strip()) for part in words.split(",") if part.strip() or kind is not str)
 
-        super().__init__("N[,N...]", parts, f"a list of {what}")
+        super().__init__(metavar, parts, f"a list of {what}")
 
 
 class KindChoice(click.Choice[str]):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import click
-
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say
 from lmgauge.option_numbers import Bounds
@@ -18,8 +16,6 @@ def overlap(call: Call) -> None:
     train, test = call["train"], call["test"] or ()
     if not test and len(train) > 1:
         train, test = train[:-1], train[-1:]
-    if (*test, *train).count("-") > 1:
-        raise click.UsageError("standard input (-) is named twice, but can be read only once")
     if "shard" in call.values:
         call.refuse(("run", "write_clean", "max_overlap", "html"), "does not go with --shard")
         from lmgauge.api.inputs import corpus_of, refuse_field

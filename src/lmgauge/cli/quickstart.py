@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +9,7 @@ from lmgauge.api.inputs import PathLike
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say, say_where
 from lmgauge.errors import MissingExtraError
-from lmgauge.files import OutputError, making_parents
+from lmgauge.files import OutputError
 from lmgauge.option_numbers import Count
 
 if TYPE_CHECKING:
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 
 _FOLDER = "lmgauge-quickstart"
 _ORDERS = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
-_TRAINING = "--order 5 --vocabulary spelled --min-count 2"
 
 
 def quickstart(*, output: PathLike | None = None, threads: Count | None = None) -> tuple[Any, str, Any]:
@@ -40,24 +37,24 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
         lmgauge quickstart
         lmgauge quickstart -o quickstart/
     """
-    from importlib.resources import as_file, files
-
     from lmgauge.api.evaluate import evaluate
+    from lmgauge.api.report import report
+    from lmgauge.files import making_parents
     from lmgauge.temporaries import scratch_folder
 
-    home = files("lmgauge") / "data"
-    with (
-        ExitStack() as stack,
-        as_file(home / "quickstart-train.txt.xz") as train_text,
-        as_file(home / "quickstart-test.txt.xz") as test_text,
-    ):
-        models = _trained(train_text, threads)
-        if output is not None:
-            for name in models:
-                models[name].save(f"{output}/{name}")
-        runs = stack.enter_context(scratch_folder())
-        results = evaluate(models, test_text, threads=threads, output=runs)
-        page = _page([Path(runs, name) for name in reversed(_ORDERS)], Path(output or _FOLDER, "report.html"), threads)
+    data = Path(__file__).parents[1] / "data"
+    models = _trained(data / "quickstart-train.txt.xz", threads)
+    for name, model in models.items() if output is not None else ():
+        model.save(f"{output}/{name}")
+    page: Any = Path(output or _FOLDER, "report.html")
+    with scratch_folder() as folder:
+        results = evaluate(models, data / "quickstart-test.txt.xz", threads=threads, output=folder)
+        runs = [Path(folder, name) for name in reversed(_ORDERS)]
+        try:
+            with making_parents(page):
+                report(runs, page, title="n-gram models of four orders", threads=threads)
+        except (MissingExtraError, OutputError) as error:
+            page = error
     events = models["unigram"].record.training["events"]
     title = f"Novels in the public domain: trained on {events:,} events, tested on {results[0].events:,}"
     return results, title, page
@@ -70,11 +67,9 @@ def show(call: Call) -> None:
 
     results, title, page = call()
     trigram = f"{call['output']}/trigram" if call["output"] else "kn5/"
-    commands = (
-        f"lmgauge train modified-kneser-ney {_TRAINING} train.txt -o kn5/",
-        f"lmgauge eval -m {trigram} test.txt",
-    )
-    yours: Document = (Heading("Now your own text:"), *(Text(command, indent=2) for command in commands))
+    train = "lmgauge train modified-kneser-ney --order 5 --vocabulary spelled --min-count 2 train.txt -o kn5/"
+    commands = (Text(command, indent=2) for command in (train, f"lmgauge eval -m {trigram} test.txt"))
+    yours: Document = (Heading("Now your own text:"), *commands)
     call.answer(results, lambda: (*evaluations.blocks(results, title), *yours))
     if isinstance(page, Path):
         say_where(page, err=call.as_json)
@@ -94,15 +89,3 @@ def _trained(text: Path, threads: int | None) -> dict[str, SpelledModel]:
         words = train("modified-kneser-ney", text, order=order, min_count=2, vocabulary=vocabulary, threads=threads)
         models[name] = models["unigram"].around(words) if models else words
     return models
-
-
-def _page(runs: Sequence[Path], page: Path, threads: int | None) -> Path | MissingExtraError | OutputError:
-    """Write the page of the runs, and return where it lies, or why there is none."""
-    from lmgauge.api.report import report
-
-    try:
-        with making_parents(page):
-            report(runs, page, title="n-gram models of four orders", threads=threads)
-    except (MissingExtraError, OutputError) as error:
-        return error
-    return page

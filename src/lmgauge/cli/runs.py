@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +26,8 @@ def report(call: Call) -> None:
     made = call(output=output)
     call.answer(made, lambda: made.verdicts)
     if output is not None:
+        from pathlib import Path
+
         say_where(Path(output), err=call.as_json)
 
 
@@ -131,9 +133,9 @@ def subject(
     from lmgauge.records.formats import FORMATS_OF_RECORDS
 
     only = str(what[0]) if len(what) == 1 else "-"
-    if model is None and (only == "-" or Path(only).suffix in FORMATS_OF_RECORDS["text"].suffixes):
+    if model is None and (only == "-" or os.path.splitext(only)[1] in FORMATS_OF_RECORDS["text"].suffixes):
         raise click.UsageError("name a model with -m and its TEXT, or one RUN")
-    if model is None or (Path(only) / EVALUATION_FILE).exists():
+    if model is None or os.path.exists(os.path.join(only, EVALUATION_FILE)):
         return {"run": only}
     if text:
         raise click.UsageError("--text belongs to a RUN; with -m the texts stand alone: lmgauge audit -m MODEL TEXT")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from functools import cache
 from typing import TYPE_CHECKING
 
 import click
@@ -20,16 +20,16 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo(visible(text), err=err)
 
 
-class _Handler(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        say(f"lmgauge: {record.getMessage()}", err=True)
-
-
+@cache
 def show_warnings() -> None:
     """Show on standard error what our modules log as a warning."""
-    logger = logging.getLogger("lmgauge")
-    if not any(isinstance(handler, _Handler) for handler in logger.handlers):
-        logger.addHandler(_Handler(logging.WARNING))
+    import logging
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            say(f"lmgauge: {record.getMessage()}", err=True)
+
+    logging.getLogger("lmgauge").addHandler(Handler(logging.WARNING))
 
 
 def write_page(path: str, title: str, document: Document) -> None:

@@ -11,7 +11,7 @@ import click
 from lmgauge.api.inputs import PathLike
 from lmgauge.choices import MOST_PASSAGES
 from lmgauge.cli.derive import Call, fields_of
-from lmgauge.cli.say import say, write_page
+from lmgauge.cli.say import say
 from lmgauge.declaration import settings
 from lmgauge.option_numbers import Bounds, Natural
 
@@ -152,15 +152,11 @@ def _print(call: Call, systems: Systems, document: Any = None) -> None:
 
     title = f"{systems.metric} of {names_in_brief([item.system for item in systems])}"
     page = title, document or tasks.blocks(systems)
-    if not call["score_only"]:
-        call.answer(systems, partial(tasks.blocks, systems, width=call["width"]), page)
-        return
-    for system in systems:
-        click.echo(f"{(100.0 if systems.percent else 1.0) * system.score.score:.{call['width']}f}")
-    for line in systems.notes:
+    numbers = [f"{(100.0 if systems.percent else 1.0) * one.score.score:.{call['width']}f}" for one in systems]
+    for line in systems.notes if call["score_only"] else ():
         _note(line)
-    if call.html is not None:
-        write_page(call.html, *page)
+    plain = "\n".join(numbers) if call["score_only"] else ""
+    call.answer(systems, partial(tasks.blocks, systems, width=call["width"]), page, plain)
 
 
 def _print_segments(call: Call, metric: TaskMetric, block: SegmentScores) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.train import train as train_ngrams
 from lmgauge.api.train import train_neural
 from lmgauge.cli.derive import Call, fields_of
 from lmgauge.cli.models import say_made
 from lmgauge.cli.say import say
+from lmgauge.files import refuse_replacing
 from lmgauge.models.training.settings import NEURAL_KINDS
+from lmgauge.progress import say_progress
+
+if TYPE_CHECKING:
+    from lmgauge.models.training.loop import TrainingEvent
 
 
 def train(call: Call) -> None:
@@ -20,14 +26,13 @@ def train(call: Call) -> None:
         _train_network(call)
         return
     call.refuse(fields_of(train_neural) - fields_of(train_ngrams), f"is for neural models; {kind} does not take it")
-    from lmgauge.files import refuse_replacing
+    refuse_replacing({"-o": call["output"]}, [call["words"]] if call["words"] else [])
     from lmgauge.models.ngram.settings import ADDITIVE
 
     if kind in ADDITIVE:
         call.refuse(("interpolate",), f"is for smoothings that use lower orders; {kind} does not")
     if kind == "good-turing" and call["interpolate"]:
         call.refuse(("interpolate",), "cannot be combined with good-turing, which always backs off")
-    refuse_replacing({"-o": call["output"]}, [call["words"]] if call["words"] else [])
     model = call(train_ngrams)
     spelled = call["vocabulary"] == "spelled"
     inner: Any = model.inner if spelled else model
@@ -41,11 +46,8 @@ def train(call: Call) -> None:
 
 
 def _train_network(call: Call) -> None:
-    from lmgauge.cli.training_display import training_display
-
     try:
-        with training_display() as (progress, watch):
-            result = train_neural(**call.keywords(train_neural, progress=progress, watch=watch))
+        result = call(train_neural, progress=say_progress, watch=_watch)
     except (KeyboardInterrupt, SystemExit):
         again = f"the same command with --resume continues from {call['output']}.training"
         say(f"lmgauge: stopped; {again}", err=True)
@@ -57,3 +59,28 @@ def _train_network(call: Call) -> None:
         f"{result.events:,} events in {epochs} and {result.seconds:,.0f} s{best}"
     )
     say_made(call, result.to_dict(), line, result.learned, result.notes)
+
+
+def _watch(event: TrainingEvent) -> None:
+    if event.finished:
+        say(epoch_line(event), err=True)
+    say_progress(live_line(event))
+
+
+def epoch_line(event: TrainingEvent) -> str:
+    """Return what there is to say of an epoch that has ended."""
+    parts = [f"epoch {event.epoch + 1}/{event.epochs}: training perplexity {event.perplexity:,.2f} ({event.bits:.3f} bits)"]
+    if event.valid_perplexity is not None:
+        best = " (best)" if event.valid_perplexity == event.best_perplexity else ""
+        parts.append(f"validation perplexity {event.valid_perplexity:,.2f}{best}")
+    return ", ".join([*parts, f"{event.tokens_per_second:,.0f} tokens/s", f"learning rate {event.learning_rate:.4g}"])
+
+
+def live_line(event: TrainingEvent) -> str:
+    """Return what there is to say during an epoch."""
+    best = "" if event.best_perplexity is None else f" best {event.best_perplexity:,.2f}"
+    left = "?" if event.seconds_left == float("inf") else timedelta(seconds=round(event.seconds_left))
+    return (
+        f"epoch {event.epoch + 1}/{event.epochs} {event.update / max(1, event.updates):4.0%} "
+        f"ppl {event.perplexity:,.1f} ({event.bits:.2f} bits) {event.tokens_per_second:,.0f} tok/s {left} left{best}"
+    )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lmgauge.evaluation.origin import Origin
 
 
-@dataclass(frozen=True)
-class BoundReason:
+class BoundReason(NamedTuple):
     """One reason."""
 
     short: str  # a few words, for tables

@@ -19,8 +19,8 @@ from lmgauge.choices import (
 )
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.files import PathLike, refuse_replacing
 from lmgauge.option_numbers import Bounds, Count, Natural, Share
+from lmgauge.remote.addresses import PathLike
 
 DEFAULT_CONTEXTS = 2000
 """Of a calibration."""
@@ -94,6 +94,8 @@ class Outputs:
         Raises:
             UsageError: the first of them.
         """
+        from lmgauge.files import refuse_replacing
+
         # Several models have folders of their own in it.
         folder = self.output if models == 1 else None
         files = {"--per-segment": self.per_segment, "--per-token": self.per_token, "--per-word": self.per_word, "-o": folder}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.denominators import Denominators
@@ -14,8 +14,7 @@ from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
 
 
-@dataclass(frozen=True)
-class ScoredPart:
+class ScoredPart(NamedTuple):
     """The part of a text that is scored."""
 
     denominators: Denominators | None  # counted over it; None if not known

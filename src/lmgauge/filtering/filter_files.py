@@ -210,7 +210,7 @@ def remember(job: FileJob, before: Mapping[str, Any], tally: Mapping[str, Any] |
 
 def source_state(job: FileJob) -> dict[str, Any]:
     """Return the size in bytes and the version of a file, which tell a changed one; nothing of one that is read once."""
-    return {} if job.source.one_shot else asdict(file_state(job.source.path))
+    return {} if job.source.one_shot else file_state(job.source.path)._asdict()
 
 
 def _sizes(job: FileJob) -> dict[str, int | None]:

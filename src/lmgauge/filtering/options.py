@@ -106,7 +106,7 @@ class FilterRules:
         max_bytes: drop documents longer than this.
         min_tokens: drop documents with fewer tokens, the end of sentence included.
         max_unseen: drop documents with a larger share of unseen words, 0 to 1.
-        buckets: two percentiles that divide what stays into head (low perplexity), middle and tail: p33,p67.
+        buckets: two percentiles between head, middle and tail, as p33,p67; the head has low perplexity.
         judged_by: name of the model that counts where several score; if not given, a document has to pass with each.
 
     Raises:

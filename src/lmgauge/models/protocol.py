@@ -132,7 +132,7 @@ def check_context(context_ids: NDArray[np.integer] | Sequence[int], size: int) -
         context = np.asarray(context_ids, np.int64)
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"context ids are whole numbers from 0 to {size - 1}, the vocabulary's last: {error}") from error
-    if len(context) and not (context.min() >= 0 and context.max() < size):
+    if len(context) and not context.view(np.uint64).max() < size:  # below 0 is above all others
         raise UsageError(f"context ids must lie between 0 and {size - 1}, the vocabulary's last")
     return context.astype(np.uint32)
 

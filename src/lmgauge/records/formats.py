@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmgauge.choices import Format
 from lmgauge.errors import UsageError
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFormat:
+class RecordFormat(NamedTuple):
     """How files of one format are recognized, and what reads and writes them."""
 
     suffixes: tuple[str, ...]  # endings of file names, lower case, in front of that of a compression

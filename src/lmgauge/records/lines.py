@@ -71,7 +71,7 @@ def line_blocks(
 ) -> Iterator[RawBlock]:
     """Yield blocks of whole records of about `block_bytes`; `end_of` returns where the last whole one of some bytes ends."""
     waiting: list[bytes] = []
-    first, byte, before, positions = 1, 0, 0, [0]
+    first, byte, before, positions, enough = 1, 0, 0, [0], 0
 
     def block(content: bytes, ends: bool = True) -> Iterator[RawBlock]:
         nonlocal first, byte, before
@@ -84,20 +84,24 @@ def line_blocks(
         del positions[:-1]
 
     for chunk in file_chunks(source, block_bytes, to_nul=to_nul, consumed=positions.append):
-        if end_of is not last_newline and waiting:
-            chunk = b"".join([*waiting, chunk])
-            waiting = []
+        waiting.append(chunk)
+        size = sum(map(len, waiting))
+        if size < enough and size <= MAX_RECORD_BYTES:
+            continue
+        if end_of is not last_newline:
+            waiting = [b"".join(waiting)]
+        *before_it, chunk = waiting
         cut = end_of(chunk)
         if cut == 0:  # a record longer than a chunk: keep the pieces, join them once
-            waiting.append(chunk)
-            if sum(map(len, waiting)) > MAX_RECORD_BYTES:
+            enough = 0 if end_of is last_newline else 2 * size  # its bytes are looked at again, but not each time
+            if size > MAX_RECORD_BYTES:
                 raise InputError(
                     f"{source.name}: there is no newline within {MAX_RECORD_BYTES:,} bytes, and a line is read as a whole: "
                     "is this a text of lines? Put newlines in it, e.g. with fold -s"
                 )
             continue
-        content = b"".join([*waiting, memoryview(chunk)[:cut]])
-        waiting = [chunk[cut:]] if cut < len(chunk) else []
+        content = b"".join([*before_it, memoryview(chunk)[:cut]])
+        waiting, enough = [chunk[cut:]] if cut < len(chunk) else [], 0
         yield from block(content)
     if waiting:
         ends = waiting[-1].endswith(b"\n")

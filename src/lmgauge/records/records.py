@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -30,8 +30,7 @@ Problem = tuple[str, str]
 """What is wrong with a record: one of a few short reasons, and what it is in particular."""
 
 
-@dataclass(frozen=True)
-class Fields:
+class Fields(NamedTuple):
     """Which fields of a record are read."""
 
     text: str = "text"  # the field or column with the text
@@ -41,7 +40,7 @@ class Fields:
     lists: bool = False  # whether a field may hold several texts
     quotes: bool = False  # whether cells of TSV may be quoted, as those of CSV are: data frames are often written so
     # for fields without which a record cannot be used, the option that names another one
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = {}
 
     def missing(self, name: str, known: Sequence[str], *, what: str = "field") -> str:
         """Return a sentence about a field or column that is not there, or is not the only one of its name."""
@@ -53,8 +52,7 @@ class Fields:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RawBlock:
+class RawBlock(NamedTuple):
     """Some records of a file, as they lie there."""
 
     content: Any  # the bytes of whole lines, or a table
@@ -171,14 +169,13 @@ class Columns(Protocol):
         """Return them for a table."""
 
 
-@dataclass(frozen=True)
-class ScoredRecords:
+class ScoredRecords(NamedTuple):
     """Records with what models make of them."""
 
     records: Records  # as they were read
     scores: Columns
     # further columns of strings, by name, each [records], such as the bucket
-    labels: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    labels: Mapping[str, Sequence[str | None]] = {}
 
 
 class Row(NamedTuple):

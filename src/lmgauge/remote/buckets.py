@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import islice
 from typing import IO, Any, TypeVar
 
 from lmgauge.errors import InputError, MissingExtraError, UsageError, needing
@@ -14,6 +12,7 @@ from lmgauge.remote.addresses import scheme_of, shown_name
 from lmgauge.remote.library_problems import problem_of, words_of
 from lmgauge.remote.problems import NotThereError, PassingProblem, retried, rewritten
 from lmgauge.remote.protocol import FileState
+from lmgauge.threads import in_flight
 
 _BLOCK = 8 << 20
 """Bytes of one request in a reading from start to end."""
@@ -154,23 +153,17 @@ class BucketTransfer:
 
     def pieces(self, start: int) -> Iterator[bytes]:
         """Yield all bytes from `start` on; a few requests are under way at a time."""
-        from concurrent.futures import Future, ThreadPoolExecutor
+        from concurrent.futures import ThreadPoolExecutor
 
         size = self.state.size
         if size is None:
             raise InputError(f"{self._store.name}: the store does not say how long the file is")
-        starts = iter(range(start, size, _BLOCK))
-        pool = ThreadPoolExecutor(_AHEAD, thread_name_prefix="remote")
-
-        def request(first: int) -> Future[bytes]:
-            return pool.submit(self.fetch, first, min(first + _BLOCK, size))
-
+        starts = range(start, size, _BLOCK)
+        pool = ThreadPoolExecutor(_AHEAD, thread_name_prefix="remote")  # its own: workers of the shared one may wait for it
         try:
-            waiting = deque(map(request, islice(starts, _AHEAD)))
-            while waiting:
-                piece = waiting.popleft().result()
-                waiting.extend(map(request, islice(starts, 1)))
-                if not waiting:
+            pieces = in_flight(pool, lambda first: self.fetch(first, min(first + _BLOCK, size)), starts, _AHEAD)
+            for first, piece in zip(starts, pieces, strict=True):
+                if first == starts[-1]:
                     self.check_unchanged()
                 yield piece
         finally:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from lmgauge.errors import InputError, LmgaugeError
+from lmgauge.threads import go_on
 
 TRIES = 5
 FIRST_PAUSE = 0.5
@@ -43,13 +43,14 @@ class Patience:
 
     def wait(self, problem: PassingProblem) -> None:
         """Wait after a failure: half a second first, twice as long each time, or as the server asks, with a limit."""
+        go_on()  # a thread whose work nobody waits for any more says nothing
         self._failures += 1
         if self._failures >= self.tries:
             raise self.spent(problem) from None
         seconds = min(max(FIRST_PAUSE * 2.0 ** (self._failures - 1), problem.after), self.longest)
         if seconds >= _TOLD_PAUSE:
             _LOGGER.warning("%s: %s; asking again in %.0f s", self.name, problem, seconds)
-        (time.sleep if self._pause is None else self._pause)(seconds)
+        (go_on if self._pause is None else self._pause)(seconds)
 
     def spent(self, problem: PassingProblem) -> LmgaugeError:
         """Return the error to end with."""

@@ -27,6 +27,7 @@ from lmgauge.choices import (
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
 from lmgauge.option_numbers import Bounds, Count, Natural
+from lmgauge.remote.addresses import PathLike
 from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -328,7 +329,7 @@ class NbestReading:
 
 @settings
 class RescoreSettings:
-    """How the best of n-best lists are chosen, and what errors are.
+    """How the best of n-best lists are chosen, what errors are, and what is written.
 
     Attributes:
         weights: of scores, models and words, in place of `tune`, such as score=1,kn5=0.5,words=-0.2; 0 for what is not
@@ -338,6 +339,8 @@ class RescoreSettings:
         starts: random places at which tuning begins, besides two fixed ones.
         document: what is independent in the test: a file with an utterance and its speaker or call on each line, as Kaldi's
             utt2spk; each utterance if not given.
+        output: file for the best hypotheses: id and words on a line, .trn (words and id), or .jsonl with scores.
+        write_scores: file for all hypotheses with the scores of the models added, as JSONL.
 
     Example:
         >>> RescoreSettings(weights={"score": 1, "kn5": 0.5}).starts
@@ -350,3 +353,5 @@ class RescoreSettings:
     lower_for_models: bool = False
     starts: Annotated[int, Bounds(0, 10_000)] = 8
     document: PairsFile | None = None
+    output: PathLike | None = None
+    write_scores: PathLike | None = None

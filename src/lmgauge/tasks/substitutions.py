@@ -7,7 +7,6 @@ gonna => going to         whole words only, phrases too; nothing on the right ta
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -71,8 +70,10 @@ class Substitutions:
     @property
     def digest(self) -> str:
         """Return the first 8 hexadecimal digits of the SHA-256 of all pairs; the order of lines changes nothing."""
+        from hashlib import sha256
+
         text = "\n".join(sorted(f"{' '.join(old)}\t{' '.join(new)}" for old, new in self.pairs))
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        return sha256(text.encode()).hexdigest()[:8]
 
     def lowered(self) -> Substitutions:
         """Return the same in lower case, for texts in lower case."""

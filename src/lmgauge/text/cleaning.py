@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,7 @@ class Place:
     unit: str = "line"
 
 
-@dataclass(frozen=True, slots=True)
-class CleanBlock:
+class CleanBlock(NamedTuple):
     """A block after cleaning."""
 
     data: bytes

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,6 +129,7 @@ class HuggingFaceTokenizer(FileTokenizer):
         with self._library_errors():
             self._strings, self._bounds = _vocabulary_strings(self._tokenizer)
         self._pieces = _spelled(self._strings, self._bounds, marks, byte_level=b'"ByteLevel"' in content)
+        self._lengths = np.array([*map(len, self._pieces)], np.int64)
 
     @contextmanager
     def _library_errors(self) -> Iterator[None]:
@@ -151,27 +152,40 @@ class HuggingFaceTokenizer(FileTokenizer):
             decoded = self._tokenizer.decode_batch(sequences, skip_special_tokens=False)
         lossy = np.array([text != back for text, back in zip(texts, decoded, strict=True)], bool)
         counts = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
-        ids = np.fromiter((i for ids in sequences for i in ids), dtype=np.int64, count=int(counts.sum()))
-        last = (end for encoding in encodings for _, end in encoding.offsets)
-        character_ends = np.fromiter(last, dtype=np.int64, count=len(ids))
-        span_ends = _tiling_byte_ends(character_ends, counts, segments)
-        self._spell_out(sequences, counts, segments, span_ends)
+        ids = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=int(counts.sum()))
+        span_ends = self._span_ends(encodings, sequences, ids, counts, segments)
         return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, span_ends, lossy)
 
-    def _spell_out(
-        self, sequences: list[list[int]], counts: NDArray[np.int64], segments: Segments, span_ends: NDArray[np.int64]
-    ) -> None:
-        # Set the span ends of segments whose bytes the tokens spell one after another: exact within a character, too.
-        at = 0
-        for i, ids in enumerate(sequences):
-            pieces = [self._pieces[number] for number in ids]
-            whole, text = b"".join(pieces), segments.text(i)
-            surplus = len(whole) - len(text)
-            if whole == text or (surplus == 1 and whole == b" " + text):
-                # A space that the tokenizer puts before the text is not a byte of it.
-                ends = np.cumsum([len(piece) for piece in pieces]) - surplus
-                span_ends[at : at + len(ids)] = np.maximum(ends, 0)
-            at += int(counts[i])
+    def _span_ends(
+        self,
+        encodings: Sequence[tokenizers.Encoding],
+        sequences: Sequence[list[int]],
+        ids: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        segments: Segments,
+    ) -> NDArray[np.int64]:
+        # Ends of tokens in bytes of their segment: by the bytes that they spell, exact within a character, too, where those
+        # one after another are the segment; else by the library's code points.
+        lengths = self._lengths[ids]
+        spelled: list[int] = []  # the bytes before the text in each segment that is spelled: 0, or 1, the space that
+        # some tokenizers put there; -1 where it is not
+        for i, own in enumerate(sequences):
+            whole, text = b"".join(map(self._pieces.__getitem__, own)), segments.text(i)
+            spelled.append(0 if whole == text else 1 if whole == b" " + text else -1)
+        surplus = np.array(spelled, np.int64)
+        begins = np.cumsum(counts) - counts
+        ends: NDArray[np.int64] = np.cumsum(lengths)
+        before = np.concatenate(([0], ends))[begins]
+        ends = np.maximum(ends - np.repeat(before + surplus, counts), 0)
+        if (surplus < 0).any():
+            other = np.repeat(surplus < 0, counts)
+            last = (
+                (end for _, end in encoding.offsets) for encoding, size in zip(encodings, spelled, strict=True) if size < 0
+            )
+            character_ends = np.zeros(len(ids), np.int64)
+            character_ends[other] = np.fromiter(chain.from_iterable(last), np.int64, int(other.sum()))
+            ends[other] = _tiling_byte_ends(character_ends, counts, segments)[other]
+        return ends
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Return the text that the tokenizer's decoder makes of tokens; strings not in its vocabulary stand as they are."""

@@ -72,7 +72,7 @@ def read_file(source: Source, reading: ReadingPass) -> Iterator[Segments]:
         if isinstance(reader, ReaderOfLines):
             clean = _clean_block(block, reader, reading)
             numbers = None if clean.line_indexes is None else reader.numbered(block)[1][clean.line_indexes]
-            block = replace(block, content=clean.data, numbers=numbers)
+            block = block._replace(content=clean.data, numbers=numbers)
         yield from _read_records(reader.parse(block), reading)
 
 

@@ -17,9 +17,9 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from lmgauge.errors import LmgaugeError
-from lmgauge.threads import be_worker, map_as_done
+from lmgauge.threads import StoppedError, be_worker, map_as_done
 from lmgauge.work.countdown import Countdown
-from lmgauge.work.task import Call, StoppedError, TaskError, failure, stopping
+from lmgauge.work.task import Call, TaskError, failure
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -64,29 +64,19 @@ class ThreadCrew:
 
     def run(self, calls: Iterable[Call[R]]) -> Generator[tuple[int, R]]:
         """Do tasks, and yield their numbers and results as they are done."""
-        # If one fails, or the caller closes the iterator, those at work end when they next ask whether to `go_on`.
-        stopped = threading.Event()
-        failures: list[LmgaugeError] = []
 
+        # If one fails, or the caller closes the iterator, those at work end when they next ask whether to `go_on`.
         def _do(call: Call[R]) -> R:
             try:
-                with stopping(stopped):
-                    return call()
+                return call()
             except StoppedError:
                 raise
             except Exception as error:
-                failures.append(failure(call, error))
-                stopped.set()
-                raise failures[-1] from error
+                raise failure(call, error) from error
 
-        try:
-            with closing(map_as_done(_do, calls, self._workers)) as done:
-                for call, result in done:
-                    yield call.number, result
-        except StoppedError:
-            raise failures[0] from None
-        finally:
-            stopped.set()
+        with closing(map_as_done(_do, calls, self._workers)) as done:
+            for call, result in done:
+                yield call.number, result
 
     def close(self) -> None:
         """Threads that have nothing to do need not be ended."""

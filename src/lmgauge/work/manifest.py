@@ -18,7 +18,8 @@ from lmgauge.decoding import decode
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import reason_of, regular
 from lmgauge.json_text import from_json, plain, to_json
-from lmgauge.places import Place, read_json, shown_name, write_json
+from lmgauge.places import read_json, shown_name, write_json
+from lmgauge.remote.addresses import PathLike
 from lmgauge.version import __version__
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ def described(made_of: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_manifest(
-    place: Place, job: str, made_of: Mapping[str, Any], facts: object = None, files: Sequence[str] = ()
+    place: PathLike, job: str, made_of: Mapping[str, Any], facts: object = None, files: Sequence[str] = ()
 ) -> None:
     """Write a manifest, whole or not at all; `files` are names of files beside it that are complete."""
     digests = {name: file_sha256(Path(place).with_name(name)) for name in files}
@@ -53,7 +54,7 @@ def write_manifest(
     write_json(place, content | {"fingerprint": content_fingerprint(content)})
 
 
-def read_manifest(place: Place, files: Sequence[str] = ()) -> Manifest:
+def read_manifest(place: PathLike, files: Sequence[str] = ()) -> Manifest:
     """Read a manifest, and see whether it, or one of the files beside it, was changed after it was written."""
     content = read_json(place, dict[str, Any], _OURS, _AGAIN)
     manifest = decode_facts(content, Manifest, place)
@@ -69,7 +70,7 @@ def read_manifest(place: Place, files: Sequence[str] = ()) -> Manifest:
     return manifest
 
 
-def decode_facts(content: object, kind: type[T], place: Place) -> T:
+def decode_facts(content: object, kind: type[T], place: PathLike) -> T:
     """Return a part of a manifest as an object of a type."""
     return decode(content, kind, shown_name(place), _OURS, _AGAIN)
 
@@ -85,7 +86,7 @@ def difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> tuple[str, 
     return None
 
 
-def refuse_other(folder: Place, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+def refuse_other(folder: PathLike, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     """Refuse to go on in a folder that holds other work."""
     if found := difference(there, here):
         name, one, other = found[0], *(json.dumps(value)[:100] for value in found[1:])

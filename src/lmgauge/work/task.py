@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from lmgauge.errors import LmgaugeError
+from lmgauge.threads import go_on
 from lmgauge.work.array_folder import ArrayFolder
 from lmgauge.work.stage import Array, Read, Stage
 
 R = TypeVar("R")
-
-_here = threading.local()
 
 
 @dataclass(frozen=True)
@@ -116,25 +113,6 @@ class TaskError(Exception):
         return error
 
 
-class StoppedError(Exception):
-    """Raised in a task that need not go on, as another one failed, or nobody waits for it any more."""
-
-
-@contextmanager
-def stopping(stopped: threading.Event) -> Iterator[None]:
-    """Let the task that this thread does in the block end once the event is set, when it next reads or writes an array."""
-    _here.stopped = stopped
-    try:
-        yield
-    finally:
-        del _here.stopped
-
-
-def _go_on() -> None:
-    if hasattr(_here, "stopped") and _here.stopped.is_set():
-        raise StoppedError
-
-
 def do_task(number: int, settings: tuple[Task, ArrayFolder]) -> int:
     """Do a task on arrays of a folder, and return by how many bytes the files grew.
 
@@ -152,12 +130,12 @@ def do_task(number: int, settings: tuple[Task, ArrayFolder]) -> int:
     (task, arrays), growth = settings, 0
 
     def _read(name: str) -> Array:
-        _go_on()
+        go_on()
         return arrays.read(name)
 
     def _write(name: str, array: Array) -> None:
         nonlocal growth
-        _go_on()
+        go_on()
         growth += arrays.write(name, array)
 
     make_arrays(task, _read, _write)

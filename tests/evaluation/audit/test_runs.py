@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from tests.cli.commands import ok
+from tests.cli.commands import run as command
 from tests.evaluation.audit.auditing import audit_run
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.cli.main import cli
 from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Audit
 from lmgauge.evaluation.runs import open_run
 from lmgauge.work.manifest import content_fingerprint
@@ -28,10 +28,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "train.txt").write_text("\n".join(LINES[:4]) + "\n", encoding="utf-8")
     (tmp_path / "test.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
     lmgauge.train("witten-bell", tmp_path / "train.txt", order=2).save(tmp_path / "model")
-    result = CliRunner().invoke(
-        cli, ["eval", "-m", str(tmp_path / "model"), str(tmp_path / "test.txt"), "-o", str(tmp_path / "run")]
-    )
-    assert result.exit_code == 0, result.output
+    ok("eval", "-m", tmp_path / "model", tmp_path / "test.txt", "-o", tmp_path / "run")
     return tmp_path
 
 
@@ -187,6 +184,6 @@ def test_a_resealed_run_with_what_is_no_number_is_said_so(folder: Path, value: o
     content["evaluation"]["events"] = value
     content["fingerprint"] = content_fingerprint(content)
     file.write_text(json.dumps(content), encoding="utf-8", newline="\n")
-    result = CliRunner().invoke(cli, ["audit", str(folder / "run")])
+    result = command("audit", folder / "run")
     assert message in result.output
     assert "Error(" not in repr(result.exception), result.exception

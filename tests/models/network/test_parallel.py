@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -33,6 +34,7 @@ class FakeEngine:
     """Scores an id as minus itself, and says in the first score which process did it."""
 
     journal: Any = None
+    computes_elsewhere = False
 
     def __init__(self) -> None:
         self.count = 0
@@ -105,6 +107,25 @@ def test_one_group_starts_no_process() -> None:
     assert [tag for tag, _ in score_in_order(FakeEngine(), workers, [("a", [job(1)])], threads=2)] == ["a"]
     assert list(score_in_order(FakeEngine(), workers, [], threads=2)) == []
     assert workers._workers.value == []
+
+
+def test_the_next_group_is_made_while_a_gpu_computes() -> None:
+    made = threading.Event()
+
+    class Elsewhere(FakeEngine):
+        computes_elsewhere = True
+
+        def score(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
+            assert made.wait(60)
+            return super().score(jobs)
+
+    def groups() -> Iterator[tuple[str, list[Job]]]:
+        yield "a", [job(1)]
+        made.set()
+        yield "b", [job(2)]
+
+    found = list(score_in_order(Elsewhere(), None, groups(), threads=2))
+    assert [(tag, scores[0][2:].tolist()) for tag, scores in found] == [("a", [-1]), ("b", [-2])]
 
 
 def test_no_more_groups_are_read_than_processes_need() -> None:

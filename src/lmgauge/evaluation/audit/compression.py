@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import lzma
 import math
-import threading
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ from lmgauge.evaluation.audit.writers import NO_WRITER, Writer
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.progress import listener
 from lmgauge.scores import OOV, SPELLED, unescaped
-from lmgauge.threads import map_in_order, thread_count
+from lmgauge.threads import go_on, map_in_order, thread_count
 
 LEVEL, LENGTH, DECODING = "compression", "code length", "decoding"
 RELATIVE_TOLERANCE = 0.001
@@ -59,16 +58,14 @@ _Result = TypeVar("_Result")
 
 
 class _Work:
-    """What the lanes share: the model, the progress, and whether to go on."""
+    """What the lanes share: the model and the progress."""
 
     def __init__(self, subject: Subject, what: str, events: int) -> None:
         self.subject, self._what, self._events, self._say = subject, what, events, listener()
         self._done = 0
-        self._stop = threading.Event()
 
     def step(self) -> None:
-        if self._stop.is_set():
-            raise NoCodeError("the work was stopped")
+        go_on()
         if self._done % _SHOWN_EVERY == 0:
             percent = 100 * self._done // max(1, self._events)
             self._say(f"{LEVEL}: {self._what} event {self._done:,} of {self._events:,} ({percent} %)")
@@ -76,10 +73,7 @@ class _Work:
 
     def run(self, work: Callable[[_Lane], _Result], lanes: Sequence[_Lane]) -> list[_Result]:
         threads = thread_count(self.subject.threads) if self.subject.independent else 1
-        try:
-            return list(map_in_order(work, lanes, min(threads, len(lanes))))
-        finally:
-            self._stop.set()  # whatever ended it early, no thread goes on
+        return list(map_in_order(work, lanes, min(threads, len(lanes))))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from lmgauge.numerics.units import nats_to_bits
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.threads import pool, thread_count
+from lmgauge.threads import map_in_order, thread_count
 
 _SMALLEST_DICTIONARY, _LARGEST_DICTIONARY = 1 << 16, 1 << 26
 _NEW_TYPE_WEIGHT = 1.0
@@ -80,12 +80,7 @@ class Baselines:
         data = bytes_of(block)
         jobs: list[Callable[[], None]] = [job for code in self._codes for job in code.jobs(data)]
         jobs.append(lambda: self._count(block, data))
-        if self._threads == 1:
-            for job in jobs:
-                job()
-        else:
-            for future in [pool(self._threads).submit(job) for job in jobs]:
-                future.result()
+        list(map_in_order(lambda job: job(), jobs, self._threads))
 
     def _count(self, block: Segments, data: bytes) -> None:
         self._bytes += np.bincount(np.frombuffer(data, np.uint8), minlength=256)

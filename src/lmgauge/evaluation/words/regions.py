@@ -13,9 +13,9 @@ import numpy as np
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.words.units import Units
-from lmgauge.files import PATHS, PathLike
 from lmgauge.readable import visible
 from lmgauge.records.sources import table_rows
+from lmgauge.remote.addresses import PATHS, PathLike
 from lmgauge.text.segments import Segments, is_character_start, is_white_space
 
 _ID_COLUMNS = ("text_id", "id", "item")

@@ -42,6 +42,7 @@ class Engine(Protocol):
     # True if it takes up a running context of any length where it left it, by a recurrent state. It is then shown only what
     # is new.
     carries_state: bool
+    computes_elsewhere: bool  # True if this processor is free while it computes
     segment_by_segment: bool  # True if a running context is to be shown in jobs of one segment each
     progress: Progress  # is called with the number of tokens scored since the last call
 

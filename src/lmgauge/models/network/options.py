@@ -17,13 +17,13 @@ from lmgauge.choices import (
     ReservedPolicy,
     SegmentEnd,
 )
-from lmgauge.context_policy import ContextPolicy, ContextUnit
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
 from lmgauge.option_numbers import Count, check_whole
-from lmgauge.protocols import PROTOCOLS, ScoringProtocol
 
 if TYPE_CHECKING:
+    from lmgauge.context_policy import ContextPolicy, ContextUnit
+    from lmgauge.protocols import ScoringProtocol
     from lmgauge.text.tokens import Tokenizer
 
 STORED = ("context", "stride", "stream", "first_token", "end", "dtype", "protocol", "bos_each_window")
@@ -207,6 +207,9 @@ def resolve_policy(
 ) -> ContextPolicy:
     """Return the policy that options come to for a model."""
     # running: whether its context runs on unless chosen otherwise; end: what ends a segment unless chosen otherwise.
+    from lmgauge.context_policy import ContextPolicy
+    from lmgauge.protocols import PROTOCOLS
+
     if options.bos_each_window and not has_bos:
         raise UsageError("bos-each-window: this model has no BOS token; leave it out")
     if options.protocol is not None:
@@ -246,6 +249,8 @@ def _check_positions(context: int | None, positions: int | None) -> None:
 def _policy_of_protocol(
     protocol: ScoringProtocol, options: ScoringOptions, positions: int | None, first: OwnFirst
 ) -> ContextPolicy:
+    from lmgauge.context_policy import ContextPolicy
+
     name = protocol.name
     if first == "other":
         what = (

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.models.network.engine import Engine, Job
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.threads import OfProcess
+from lmgauge.threads import OfProcess, map_beside
 
 if TYPE_CHECKING:
     from lmgauge.models.network.model import NetworkModel
@@ -66,8 +66,10 @@ def score_in_order(
     if workers is not None and len(ahead) == 2:
         yield from workers.score(engine, chain(ahead, source), threads)
         return
-    for tag, jobs in chain(ahead, source):
-        yield tag, _computed(engine, jobs, threads if workers is None else workers.share(threads))
+    own = threads if workers is None else workers.share(threads)
+    # While a GPU computes, this thread makes tokens and jobs of the next group; a processor would only share itself.
+    beside = threads if engine.computes_elsewhere else 1
+    yield from map_beside(lambda group: (group[0], _computed(engine, group[1], own)), chain(ahead, source), beside)
 
 
 def _computed(engine: Engine, jobs: Sequence[Job], threads: int) -> Scores:

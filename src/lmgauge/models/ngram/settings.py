@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from lmgauge.choices import NgramContext, NormalizerName, ReservedPolicy, SmoothingKind
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
 from lmgauge.models.vocabulary_settings import VocabularySettings
 from lmgauge.option_numbers import Bounds
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MAX_ORDER = 64
 ADDITIVE = frozenset({"mle", "laplace", "lidstone"})

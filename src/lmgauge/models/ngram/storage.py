@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,8 +58,7 @@ class StoredModel:
     remember: Callable[[], None] = lambda: None  # call it once all was checked, for later loads
 
 
-@dataclass(frozen=True)
-class ArrayInPieces:
+class ArrayInPieces(NamedTuple):
     """An array that memory never holds as a whole."""
 
     dtype: np.dtype[Any]

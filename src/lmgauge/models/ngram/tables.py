@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,7 @@ _LARGEST = 700.0  # a logarithm whose exponential a double holds
 _ROUNDING = 1e-6  # of products of single-precision numbers: a probability above one by less is one
 
 
-@dataclass(frozen=True, slots=True)
-class Events:
+class Events(NamedTuple):
     """Scored events in the order of the text."""
 
     logprob: NDArray[np.float64]  # float64 [n], natural log-probabilities
@@ -137,11 +136,11 @@ class NgramTables(LoadedTables):
 
     def whole(self, *, eos: bool) -> WholeDistributions:
         """Return what answers questions about whole distributions; what it finds out is held for the next one."""
-        return self._whole.setdefault(eos, WholeDistributions(self, eos=eos))
+        return self._whole[eos]
 
     @cached_property
-    def _whole(self) -> dict[bool, WholeDistributions]:
-        return {}
+    def _whole(self) -> tuple[WholeDistributions, WholeDistributions]:
+        return WholeDistributions(self, eos=False), WholeDistributions(self, eos=True)
 
     @cached_property
     def children(self) -> list[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:

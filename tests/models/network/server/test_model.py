@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,11 @@ from lmgauge.models.network.server.http import KEY_VARIABLE, ServerError
 from lmgauge.models.network.server.model import CompletionsModel, UnknownVocabulary, load_completions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import load_model
+from lmgauge.remote import problems
 from lmgauge.scores import ScoreBatch, ScoreWriter, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
+from lmgauge.threads import run_workers
 
 LINES = ["The café is open.", "", "  two  spaces ", "東京 1984", "😀", "a"]
 
@@ -141,6 +144,30 @@ def test_requests_run_together_and_rows_come_in_order(lines: Path) -> None:
         [batch] = score(toy, corpus)
     assert len(passed) == 8
     assert [logprob for _, logprob, _ in rows(batch)] == [toy_scores(f"line {i}") for i in range(8)]
+
+
+def test_a_request_that_fails_ends_the_waiting_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They neither ask again nor say so: the command may be at its end by then, and its server gone."""
+    monkeypatch.setattr(problems, "FIRST_PAUSE", 25.0)
+    free = threading.Barrier(4, timeout=10)
+
+    class Dying(ToyServer):
+        def reply(self, path: str, content: dict[str, Any]) -> tuple[int, str]:
+            prompt = content.get("prompt", "")
+            while prompt == "refused" and len(caplog.records) < 3:
+                time.sleep(0.01)
+            found = {"refused": (400, "no"), "busy": (503, "loading")}.get(prompt)
+            return found or super().reply(path, content)
+
+    with Dying().running() as toy:
+        model = load_completions(toy.url, ScoringOptions())
+        with pytest.raises(ServerError, match=r"line 1: .*HTTP 400: no"):
+            list(model.score(Corpus.from_strings(["refused", "busy", "busy", "busy"])))
+        asked = len(toy.requests)
+        run_workers(lambda _: free.wait(), 4)  # none of the four waits for the server any more
+    assert (len(toy.requests), len(caplog.records)) == (asked, 3)
 
 
 def test_blocks_and_threads_change_nothing(lines: Path) -> None:

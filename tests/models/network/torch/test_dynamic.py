@@ -22,7 +22,7 @@ TEXT = ["the cat sat on the mat .", "it was a long day", "the mat sat on the cat
 
 @pytest.fixture(scope="module")
 def network(checkpoint: Callable[..., Path]) -> Any:
-    return lmgauge.load_model(checkpoint("gpt2"), end="eos", stream=False)
+    return lmgauge.load_model(checkpoint("gpt2"), end="eos", stream=False, dtype="float32")
 
 
 def test_each_segment_is_scored_before_it_is_learned(network: Any) -> None:
@@ -37,7 +37,7 @@ def test_each_segment_is_scored_before_it_is_learned(network: Any) -> None:
     pupil = copy.deepcopy(network.network).requires_grad_(True)
 
     def logprob(ids: np.ndarray) -> Any:  # type: ignore[type-arg]
-        sequence = torch.from_numpy(np.concatenate(([network.tokens.bos], network.tokens.network_ids[ids])))
+        sequence = torch.from_numpy(np.concatenate(([network.tokens.bos], network.tokens.network_ids[ids]))).to(pupil.device)
         scores = torch.log_softmax(pupil(input_ids=sequence[None, :-1]).logits[0], -1)
         return scores[torch.arange(len(ids)), sequence[1:]]
 
@@ -46,7 +46,7 @@ def test_each_segment_is_scored_before_it_is_learned(network: Any) -> None:
         for weight in pupil.parameters():
             if weight.grad is not None:
                 weight -= 0.3 * weight.grad
-        expected = logprob(batch.token_ids[first:second]).numpy()
+        expected = logprob(batch.token_ids[first:second]).cpu().numpy()
     np.testing.assert_allclose(batch.logprob[first:second], expected, atol=1e-4)
     assert np.abs(batch.logprob[first:second] - plain.logprob[first:second]).max() > 0.01
 

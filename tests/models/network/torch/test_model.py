@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tests.models.network.conftest import TEXT  # noqa: E402
+from tests.models.network.conftest import TEXT, network  # noqa: E402
 
 from lmgauge import evaluate  # noqa: E402
 from lmgauge.errors import InputError, ModelFileError, UsageError  # noqa: E402
@@ -21,6 +21,7 @@ from lmgauge.evaluation.audit.levels import audit  # noqa: E402
 from lmgauge.evaluation.options import AuditSettings  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel, load_neural  # noqa: E402
+from lmgauge.models.network.torch.split_network import _fused_norm  # noqa: E402
 from lmgauge.scores import ScoreBatch  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 
@@ -59,6 +60,11 @@ def plain(folder: Path, pieces: list[str], context: int | None = None, stride: i
     return np.array(found)
 
 
+def rounding(model: NeuralModel) -> float:
+    """What a row may differ by from another program's: convolutions of a GPU (Mamba) add up in another order."""
+    return 2e-5 if model.network.device.type == "cpu" else 2e-4
+
+
 @pytest.mark.parametrize("kind", POSITIONS)
 def test_scores_are_those_of_a_plain_loop(kind: str, checkpoint: Folder) -> None:
     folder = checkpoint(kind)
@@ -67,7 +73,7 @@ def test_scores_are_those_of_a_plain_loop(kind: str, checkpoint: Folder) -> None
     # Strings are records without line ends: the newline is put where a line of a file has it.
     corpus = Corpus.from_strings([line + "\n" for line in TEXT.splitlines()])
     found = np.concatenate([batch.logprob for batch in model.score(corpus)])
-    np.testing.assert_allclose(found, expected, atol=2e-5)
+    np.testing.assert_allclose(found, expected, atol=rounding(model))
 
 
 @pytest.mark.parametrize("kind", POSITIONS)
@@ -221,8 +227,9 @@ def test_a_wrapped_network_scores_as_its_checkpoint(checkpoint: Folder) -> None:
     folder = checkpoint("llama")
     network = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     wrapped = NeuralModel.wrap(network, transformers.AutoTokenizer.from_pretrained(folder))
-    np.testing.assert_array_equal(logprobs(wrapped), logprobs(load_neural(folder)))
-    assert wrapped.fingerprint == load_neural(folder).fingerprint
+    loaded = load_neural(folder, ScoringOptions(device="cpu"))
+    np.testing.assert_array_equal(logprobs(wrapped), logprobs(loaded))
+    assert wrapped.fingerprint == loaded.fingerprint
 
 
 def test_a_network_whose_logits_are_its_own_secret_is_asked_for_them(checkpoint: Folder) -> None:
@@ -289,6 +296,20 @@ def test_memory_that_runs_out_means_smaller_batches(checkpoint: Folder) -> None:
 def test_options_that_cannot_be_followed(options: dict[str, Any], message: str, checkpoint: Folder) -> None:
     with pytest.raises(UsageError, match=message):
         load_neural(checkpoint("gpt2"), ScoringOptions(**options))
+
+
+@pytest.mark.parametrize(("kind", "same"), [("llama", True), ("mamba", True), ("gemma2", False)])
+def test_a_norm_in_one_pass_over_memory_is_the_network_s_own(kind: str, same: bool) -> None:
+    """It stands in for it on GPUs; Gemma's, which adds 1 to its weights, is left as it is."""
+    made = network(kind, 100)
+    norms = [module for module in made.modules() if type(module).__name__.endswith("RMSNorm")]
+    assert norms
+    states = torch.randn(7, 32)
+    for norm in norms:
+        fast = _fused_norm(norm)
+        assert (fast is not None) == same
+        if fast is not None:
+            torch.testing.assert_close(fast(states), norm(states))
 
 
 def test_a_stream_needs_a_window(checkpoint: Folder) -> None:

@@ -158,3 +158,20 @@ def test_a_certain_token_is_certain_in_bfloat16() -> None:
     assert (exact > -1e-6).mean() > 0.9
     found = layer.log_probabilities(hidden, torch.arange(64)).numpy()
     np.testing.assert_allclose(found[exact > -1e-6], 0, atol=0.01)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_a_gpu_s_kernel_adds_what_torch_adds() -> None:
+    logits = 20 * torch.randn(6, 9000)
+    logits[1], logits[2, :5000], logits[3, 77], logits[4], logits[5, 8999] = -torch.inf, -torch.inf, torch.nan, 1e4, 3e38
+    kernel = output_layer._gpu_kernel()
+    assert kernel is not None
+    found = []
+    for add, device in ((output_layer._add_exponentials, "cpu"), (kernel, "cuda")):
+        largest = torch.full((6,), -torch.inf, device=device)
+        total = torch.zeros(6, dtype=torch.float64, device=device)
+        for part in logits.split(4500, 1):
+            add(part.to(device).contiguous(), largest, total)
+        found.append((largest.double() + total.log()).cpu())
+    torch.testing.assert_close(*found, rtol=1e-6, atol=1e-6, equal_nan=True)
+    torch.testing.assert_close(found[0][[0, 2]], logits.double().logsumexp(1)[[0, 2]], rtol=1e-6, atol=1e-6)

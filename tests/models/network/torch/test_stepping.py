@@ -160,8 +160,9 @@ def test_distributions_are_the_scores(kind: str, options: dict[str, Any], checkp
                 context = [1]
             at = segment
             alone = model.log_distribution(context)
-            assert alone[token] == pytest.approx(logprob, abs=2e-5)
-            np.testing.assert_allclose(model.log_distributions(np.array([context] * 2)), [alone] * 2, atol=2e-5)
+            rounding = 2e-5 if model.network.device.type == "cpu" else 2e-4
+            assert alone[token] == pytest.approx(logprob, abs=rounding)
+            np.testing.assert_allclose(model.log_distributions(np.array([context] * 2)), [alone] * 2, atol=rounding)
             context.append(token)
 
 

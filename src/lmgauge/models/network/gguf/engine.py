@@ -29,7 +29,7 @@ class GgufEngine:
 
     carries_state = False
     # What is shown of a running context at a time, and so the rounding, depends on nothing but the text.
-    segment_by_segment = True
+    segment_by_segment, computes_elsewhere = True, False
     # Products of other shapes round in another order, and the activations of quantized layers are rounded to eight bits.
     tolerance = 2e-2
 

@@ -16,7 +16,7 @@ from lmgauge.models.network.engine import Job
 
 # More does not make a processor faster: its products are at full speed, and less stays in its caches.
 _CPU_TOKENS = 2048
-_GPU_TOKENS = 1 << 16
+_GPU_TOKENS = 1 << 14  # an H100 gains nothing from more, and half as many take half the memory
 _LARGEST_PADDING = 1 / 16
 _SHARE_OF_FREE_MEMORY = 0.6
 _FALLBACK_FREE_BYTES = 1 << 30

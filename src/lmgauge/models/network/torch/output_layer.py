@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from subprocess import SubprocessError
 from typing import Any
 
 import torch
@@ -18,11 +20,14 @@ from torch import Tensor
 # Measured on a server processor: with wider tiles the logits no longer stay in its caches.
 _CPU_TILE = (2048, 2048)
 _NEEDS_NO_SHIFT = 30.0  # exp(30) and exp(-30) leave float32 room on both sides
-_GPU_TILE = (8192, 32768)
+_GPU_TILE = (4096, 32768)
 # For whole distributions: states and columns of a product (as fast as the tiles above), and rows put together, which stay
 # in a core's cache while reductions go over them.
 _CPU_PIECES = (256, 1024, 4)
 _GPU_PIECES = (1024, 32768, 256)
+
+# Adds a tile of logits to the sums of its rows: `_add_exponentials`.
+_AddTile = Callable[[Tensor, Tensor, Tensor], None]
 
 
 def unchanged(logits: Tensor) -> Tensor:
@@ -79,9 +84,12 @@ class OutputLayer:
 
     def _of_rows(self, hidden: Tensor, targets: Tensor, columns: int) -> Tensor:
         hidden = hidden.to(self.weight.dtype)
-        largest, total = self._sums(hidden, columns)
-        if not bool(torch.isfinite(total).all()):
-            largest, total = self._sums_of_any_size(hidden, columns)
+        add = _gpu_kernel() if hidden.device.type == "cuda" else None
+        if add is None:
+            largest, total = self._sums(hidden, columns)
+            add = None if bool(torch.isfinite(total).all()) else _add_exponentials
+        if add is not None:
+            largest, total = self._sums_of_any_size(hidden, columns, add)
         return self._target_logits(hidden, targets).double() - (largest.double() + total.log())
 
     def _sums(self, hidden: Tensor, columns: int) -> tuple[Tensor, Tensor]:
@@ -105,19 +113,13 @@ class OutputLayer:
             total += logits.exp_().sum(1)
         return shift, total
 
-    def _sums_of_any_size(self, hidden: Tensor, columns: int) -> tuple[Tensor, Tensor]:
+    def _sums_of_any_size(self, hidden: Tensor, columns: int, add: _AddTile) -> tuple[Tensor, Tensor]:
         # Same with a shift that follows the largest logit so far (online log-sum-exp).
         largest = torch.full((len(hidden),), -torch.inf, device=hidden.device)
         total = torch.zeros(len(hidden), dtype=torch.float64, device=hidden.device)
         room = self._room(hidden, columns)
         for begin in range(0, len(self.weight), columns):
-            logits = self._tile(hidden, slice(begin, begin + columns), room)
-            new = torch.maximum(largest, logits.amax(1))
-            # -inf less -inf is NaN: where nothing is possible yet, nothing is subtracted.
-            shift = new.masked_fill(new == -torch.inf, 0.0)
-            total *= torch.exp((largest - shift).double())
-            total += logits.sub_(shift[:, None]).exp_().sum(1)
-            largest = new
+            add(self._tile(hidden, slice(begin, begin + columns), room), largest, total)
         return largest, total
 
     def _room(self, hidden: Tensor, columns: int) -> Tensor:
@@ -155,6 +157,29 @@ def normalized(logits: Tensor) -> tuple[Tensor, Tensor]:
     p = torch.sub(logits, shift).exp_()
     total = p.sum(1, keepdim=True)
     return logits.sub_(shift + total.log()), p.div_(total)
+
+
+def _add_exponentials(logits: Tensor, largest: Tensor, total: Tensor) -> None:
+    # Add a tile to the sums of its rows; the logits are written over.
+    new = torch.maximum(largest, logits.amax(1))
+    # -inf less -inf is NaN: where nothing is possible yet, nothing is subtracted.
+    shift = new.masked_fill(new == -torch.inf, 0.0)
+    total.mul_(torch.exp((largest - shift).double())).add_(logits.sub_(shift[:, None]).exp_().sum(1))
+    largest.copy_(new)
+
+
+@cache
+def _gpu_kernel() -> _AddTile | None:
+    # The same in one pass over memory, for which nothing waits: a third more sentences a second on an H100. None without
+    # Triton, which torch brings on Linux, or without a compiler for it.
+    try:
+        from lmgauge.models.network.torch.gpu_sums import add_exponentials
+
+        one = torch.zeros((1, 1), device="cuda")
+        add_exponentials(one, one[0].clone(), one[0].double())
+    except (ImportError, RuntimeError, OSError, SubprocessError):
+        return None
+    return add_exponentials
 
 
 def _as_slice(rows: Tensor) -> slice | Tensor:

@@ -17,6 +17,8 @@ from lmgauge.models.network.torch.output_layer import OutputLayer, normalized, u
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+# A module, the name of a part of it, the part, and what computes the same in one pass over memory.
+_Replaced = tuple[torch.nn.Module, str, torch.nn.Module, torch.nn.Module]
 _PROBED_TOKENS = 8
 # Of the largest logit: rounding stays below, and any other function of the logits far above.
 _TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-5, torch.bfloat16: 0.01, torch.float16: 0.002}
@@ -40,7 +42,10 @@ class SplitNetwork:
             raise ModelFileError(f"{type(network).__name__} has no output layer over a vocabulary; it predicts no tokens")
         self._base: Callable[..., Any] = network.base_model
         self.output = _plain(head)
-        self._slow_activations = _fused(network)
+        self._slow_parts = _fused(network)
+        for module in network.modules():
+            if isinstance(module, torch.nn.RNNBase):
+                module.flatten_parameters()  # else a GPU's kernels copy the weights at each call
         self.rounds_together = _rounds_together(network)
         self.tolerance = _ROUNDED_ACTIVATIONS if self.rounds_together else _TOLERANCE.get(network.dtype, 1e-5)
         with self.ready():
@@ -60,14 +65,14 @@ class SplitNetwork:
         library: Any = torch.backends.cudnn  # not typed
         settings = [library.rnn, library.conv] if self.device.type == "cuda" else []
         before = [kind.fp32_precision for kind in settings]
-        for module, name, _ in self._slow_activations:
-            setattr(module, name, torch.nn.GELU(approximate="tanh"))
+        for module, name, _, fast in self._slow_parts:
+            setattr(module, name, fast)
         for kind in settings:
             kind.fp32_precision = "ieee"
         try:
             yield
         finally:
-            for module, name, original in self._slow_activations:
+            for module, name, original, _ in self._slow_parts:
                 setattr(module, name, original)
             for kind, precision in zip(settings, before, strict=True):
                 kind.fp32_precision = precision
@@ -205,14 +210,28 @@ def _close(a: Tensor, b: Tensor, tolerance: float) -> bool:
     return not len(b) or bool(torch.allclose(a, b, rtol=0.0, atol=tolerance * float(b.abs().max())))
 
 
-def _fused(network: torch.nn.Module) -> list[tuple[torch.nn.Module, str, torch.nn.Module]]:
-    # GELU's tanh approximation (Hendrycks & Gimpel 2016) where a network takes eight passes over memory for it.
+def _fused(network: PreTrainedModel) -> list[_Replaced]:
+    # What takes several passes over memory: GELU's tanh approximation (Hendrycks & Gimpel 2016), and on GPUs RMSNorm (Zhang
+    # & Sennrich 2019).
     from transformers.activations import FastGELUActivation, NewGELUActivation
 
-    kinds = (FastGELUActivation, NewGELUActivation)
-    return [
-        (module, name, child)
-        for module in network.modules()
-        for name, child in module.named_children()
-        if isinstance(child, kinds)
-    ]
+    def in_one_pass(part: torch.nn.Module) -> torch.nn.Module | None:
+        if isinstance(part, (FastGELUActivation, NewGELUActivation)):
+            return torch.nn.GELU(approximate="tanh")
+        on_gpu = network.device.type == "cuda"
+        return _fused_norm(part) if on_gpu and type(part).__name__.endswith("RMSNorm") else None
+
+    children = [(module, name, child) for module in network.modules() for name, child in module.named_children()]
+    return [(*child, fast) for child in children if (fast := in_one_pass(child[2])) is not None]
+
+
+@torch.inference_mode()
+def _fused_norm(norm: torch.nn.Module) -> torch.nn.Module | None:
+    # None where it does something else with its weights, as Gemma's, which adds 1 to them.
+    weight, epsilon = getattr(norm, "weight", None), getattr(norm, "variance_epsilon", None)
+    if not isinstance(weight, torch.nn.Parameter) or not isinstance(epsilon, float):
+        return None
+    fast = torch.nn.RMSNorm(len(weight), eps=epsilon, device="meta")
+    fast.weight = weight
+    values = torch.linspace(-3, 3, len(weight), device=weight.device).to(weight.dtype)[None]
+    return fast if torch.allclose(fast(values), norm(values), rtol=4 * torch.finfo(weight.dtype).eps, atol=0.0) else None

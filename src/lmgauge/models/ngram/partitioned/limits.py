@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.declaration import settings
 from lmgauge.errors import NotEnoughMemoryError, UsageError
 from lmgauge.memory import free_memory, parse_size, size_in_words
 from lmgauge.option_numbers import Count
-from lmgauge.threads import thread_count
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WORK_ENDING = ".parts"
 _LEAST = 16 << 20  # less cannot hold what a program needs to begin with
@@ -118,6 +119,10 @@ class TrainingResources:
     def limits(self, *, threads: int | None = None) -> MemoryLimits:
         """Return the limits; without a number for memory, most of what is free."""
         # threads: how many workers there are where nobody says so, as threads.
+        from pathlib import Path
+
+        from lmgauge.threads import thread_count
+
         return MemoryLimits(
             _most_of_free() if self.memory is None else parse_size(self.memory),
             None if self.temp is None else Path(self.temp),
