@@ -52,4 +52,6 @@ def decode(
 
 
 def _own(kind: type[Any], value: Any) -> Any:
-    return kind(value)
+    # A type that is stored as another one names it in `STORED`, and is made of that by `of_stored`.
+    stored = getattr(kind, "STORED", None)
+    return kind.of_stored(msgspec.convert(value, stored, dec_hook=_own)) if stored else kind(value)

@@ -15,9 +15,9 @@ from lmgauge.evaluation.options import Outputs as Outputs
 from lmgauge.evaluation.options import StoringSettings as StoringSettings
 from lmgauge.filtering.options import FilterRules as FilterRules
 from lmgauge.filtering.options import FilterWork as FilterWork
+from lmgauge.filtering.options import PoolReading as PoolReading
 from lmgauge.filtering.options import RecordOptions as RecordOptions
-from lmgauge.filtering.selection_settings import PoolReading as PoolReading
-from lmgauge.filtering.selection_settings import SelectionSettings as SelectionSettings
+from lmgauge.filtering.options import SelectionSettings as SelectionSettings
 from lmgauge.models.cache.settings import CacheSettings as CacheSettings
 from lmgauge.models.network.options import ScoringOptions as ScoringOptions
 from lmgauge.models.ngram.kenlm_form import KenlmForm as KenlmForm

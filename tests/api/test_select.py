@@ -14,6 +14,7 @@ import pytest
 import lmgauge
 from lmgauge import Corpus, select_documents
 from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering import selection_search
 from lmgauge.filtering.selection_scores import COLUMNS
 from lmgauge.results import Selection
 from lmgauge.settings import SelectionSettings
@@ -286,3 +287,21 @@ def test_a_selection_shows_itself(selection: Selection) -> None:
     frame = selection.to_pandas()
     assert frame["share"].tolist() == [0.125, 0.25, 0.5, 1.0]
     assert lmgauge.select_documents is select_documents
+
+
+def test_a_pool_that_shrank_before_it_was_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"the cat sat {i}\n" for i in range(200)]
+    (tmp_path / "pool.txt").write_text("".join(lines))
+    (tmp_path / "target.txt").write_text("the cat sat\nthe cat ran\n" * 20)
+    write = selection_search.write_selected
+
+    def after_it_shrank(*own: Any, **named: Any) -> list[str]:
+        (tmp_path / "pool.txt").write_text("".join(lines[:-1]))
+        return write(*own, **named)
+
+    monkeypatch.setattr(selection_search, "write_selected", after_it_shrank)
+    with pytest.raises(InputError, match=r"pool\.txt: it changed while documents were selected from it: select again"):
+        select_documents(
+            tmp_path / "pool.txt", tmp_path / "target.txt", tmp_path / "out.txt", share=0.5, smoothing="laplace", order=2
+        )
+    assert not (tmp_path / "out.txt").exists()

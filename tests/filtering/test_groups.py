@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lmgauge.filtering.groups import MOST_GROUPS, OTHERS, Groups
+from lmgauge.filtering.documents import MOST_GROUPS, OTHERS, Groups, label_of, labels_of
 
 
 def names(groups: Groups) -> list[str | None]:
@@ -17,7 +17,7 @@ def names(groups: Groups) -> list[str | None]:
     ("values", "expected"),
     [
         (["en", None, "en"], ["en", None, "en"]),
-        ([True, 7, 1.5, [1], {"a": 1}, "x" * 201], ["true", "7", "1.5", None, None, None]),
+        ([True, 7, 1.5, [1], {"a": 1}, "x" * 201], [None, "7", None, None, None, None]),
         (["\ud800x"], ["?x"]),
         (pa.array(["a", "b", None]), ["a", "b", None]),
         (pa.array(["a", "x" * 201], pa.large_string()), ["a", None]),
@@ -31,7 +31,8 @@ def names(groups: Groups) -> list[str | None]:
     ids=lambda value: type(value).__name__,
 )
 def test_values_name_groups(values: object, expected: list[str | None]) -> None:
-    groups = Groups.of(values)  # type: ignore[arg-type]
+    labels = list(map(label_of, values)) if isinstance(values, list) else labels_of(values)  # type: ignore[arg-type]
+    groups = Groups.of(labels)
     assert names(groups) == expected
     assert groups.codes.dtype == np.int64
 

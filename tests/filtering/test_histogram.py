@@ -9,8 +9,8 @@ import pytest
 
 from lmgauge.decoding import decode
 from lmgauge.errors import InputError
-from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.histogram import PerplexityHistogram, StoredHistogram
+from lmgauge.filtering.documents import Groups
+from lmgauge.filtering.histogram import PerplexityHistogram
 
 
 def histogram_of(*values: float) -> PerplexityHistogram:
@@ -55,7 +55,7 @@ def test_histograms_of_other_models_do_not_add_up() -> None:
 )
 def test_damaged_records_are_refused(record: dict[str, object]) -> None:
     with pytest.raises(InputError, match="is not a histogram"):
-        decode(record, StoredHistogram, "x", "a histogram", "again")
+        decode(record, PerplexityHistogram, "x", "a histogram", "again")
 
 
 def test_a_median_is_in_its_bin() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.errors import UsageError
-from lmgauge.filtering.plan import jobs_of
+from lmgauge.filtering.filter_files import jobs_of
 from lmgauge.records.sources import Source, find_sources
 
 

@@ -10,11 +10,11 @@ import pytest
 
 import lmgauge
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering import learn_files
-from lmgauge.filtering.learn_files import sample_file
+from lmgauge.filtering.documents import Documents
+from lmgauge.filtering.filter_file import FilterPlan
+from lmgauge.filtering.filter_files import sample_file
 from lmgauge.filtering.options import RecordOptions
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings
-from lmgauge.filtering.plan import FilterPlan
 from lmgauge.records.sources import find_sources
 
 WORDS = ["a", "b", "a b", "b a a", "c", "a a b b a", "b b b"]
@@ -80,15 +80,15 @@ def test_only_documents_that_may_be_sampled_are_scored(
 ) -> None:
     path = tmp_path / "many.txt"
     path.write_text("a b\n" * 30_000, encoding="utf-8")
-    monkeypatch.setattr("lmgauge.filtering.learn_files.BLOCK_BYTES", 4_000)
+    monkeypatch.setattr("lmgauge.filtering.filter_files.BLOCK_BYTES", 4_000)
     scored = []
-    score = learn_files.score_records
+    score = FilterPlan.score
 
-    def counting(plan: FilterPlan, records: object, wanted: object) -> object:
-        scored.append(int(wanted.sum()))  # type: ignore[attr-defined]
-        return score(plan, records, wanted)  # type: ignore[arg-type]
+    def counting(plan: FilterPlan, documents: Documents) -> object:
+        scored.append(len(documents.rows))
+        return score(plan, documents)
 
-    monkeypatch.setattr(learn_files, "score_records", counting)
+    monkeypatch.setattr(FilterPlan, "score", counting)
     monkeypatch.setattr("lmgauge.filtering.percentile_sample._PENDING", 500)
     plan = FilterPlan(lmgauge.Scorer({"m": model}))
     sample = sample_file(plan, find_sources(path, None)[0], PercentileSample(1, SampleSettings(size=200)), threads=1)
@@ -100,7 +100,7 @@ def test_the_models_are_chosen_by_a_field(model: lmgauge.NgramModel, files: list
     percentiles = lmgauge.learn_percentiles({"en": model}, files, by="lang")
     assert percentiles.sample.group == "lang"
     assert percentiles.signatures["lm"].startswith("doc|by:lang|en:")
-    assert (percentiles.groups["de"].models["lm"].scored, percentiles.groups["en"].models["lm"].scored) == (0, 300)
+    assert (percentiles.groups["de"].models["lm"]["scored"], percentiles.groups["en"].models["lm"]["scored"]) == (0, 300)
     assert "no perplexity by lm" in str(percentiles)
 
 
@@ -135,7 +135,7 @@ def test_a_filter_keeps_by_them(model: lmgauge.NgramModel, files: list[Path], tm
     stay = sum(low_high[row["lang"]][0] < row["m_perplexity"] <= low_high[row["lang"]][1] for row in rows)
     assert (filtered.stay_documents, filtered.documents, scored.documents) == (stay, 900, 900)
     assert filtered.stand_in == 300  # documents without a language
-    with pytest.raises(UsageError, match=r"p\.json was learned by group 'lang', and here documents are not grouped"):
+    with pytest.raises(UsageError, match=r"p\.json was learned with group 'lang', and here it is not set"):
         lmgauge.filter_documents({"m": model}, files, tmp_path / "other/", percentiles=tmp_path / "p.json", keep="p10..")
 
 
@@ -144,3 +144,9 @@ def test_lines_are_another_way_of_reading(model: lmgauge.NgramModel, files: list
     plan = FilterPlan(lmgauge.Scorer({"m": model}, lines=True), RecordOptions(lines=True, group="lang"), percentiles=frozen)
     with pytest.raises(UsageError, match="another model 'm': documents was 'whole', and here it is 'lines'"):
         plan.check()
+
+
+@pytest.mark.parametrize("settings", [{"sample": 0}, {"seed": -1}, {"seed": 2**64}], ids=str)
+def test_samples_out_of_range_are_refused(model: lmgauge.NgramModel, files: list[Path], settings: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match=rf"{next(iter(settings))} must be a whole number, \d or more"):
+        learn(model, files, **settings)

@@ -9,7 +9,7 @@ import pytest
 
 import lmgauge
 from lmgauge.decoding import decode
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, document_keys
 from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge, limits_of
@@ -18,7 +18,7 @@ from lmgauge.json_text import plain
 
 def learned() -> lmgauge.results.Percentiles:
     """Percentiles of perplexities 1 to 200: those of group "a" are 1 to 150, and 50 of "b" are too few."""
-    sample, keys = PercentileSample(1), document_keys("x", 0, 200, seed=1)
+    sample, keys = PercentileSample(1), document_keys("x", np.arange(1, 201), seed=1)
     groups = Groups.of(["a"] * 150 + ["b"] * 50)
     sample.wanted(keys, groups)
     sample.add(keys, groups, np.arange(1.0, 201.0)[:, None])

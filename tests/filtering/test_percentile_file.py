@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lmgauge.errors import InputError
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
 
@@ -23,7 +23,7 @@ def learned(documents: int = 300) -> Percentiles:
     names = ["en", "\u202e[\n 1 ]\x1b[31m", None]
     groups = Groups.of([names[k % 3] for k in range(documents)])
     sample = PercentileSample(2, SampleSettings(50, 2**64 - 1, "lang"))
-    keys, values = document_keys("x", 0, documents, 1), np.arange(1.0, 2 * documents + 1).reshape(-1, 2)
+    keys, values = document_keys("x", np.arange(1, documents + 1), 1), np.arange(1.0, 2 * documents + 1).reshape(-1, 2)
     values[::10, 1] = math.inf
     values[::7, 0] = math.nan
     mask = sample.wanted(keys, groups)

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.percentile_file import PERCENTS, check_percent
+from lmgauge.filtering.documents import Groups
+from lmgauge.filtering.options import PERCENTS, check_percent
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
 
 
 def learn(values: np.ndarray, size: int | None = None, seed: int = 1, label: str = "x") -> Percentiles:
     sample, groups = PercentileSample(1, SampleSettings(size, seed)), Groups.none(len(values))
-    keys = document_keys(label, 0, len(values), seed)
+    keys = document_keys(label, np.arange(1, len(values) + 1), seed)
     mask = sample.wanted(keys, groups)
     sample.add(keys[mask], groups.where(mask), values[mask][:, None])
     return Percentiles.learn(sample, {"m": "model:m|order:3"}, {"field": "text"})
@@ -54,18 +54,18 @@ def test_a_sample_does_not_bound_the_extremes() -> None:
 
 def test_small_and_unknown_groups_have_those_of_all() -> None:
     sample, groups = PercentileSample(1, SampleSettings(group="lang")), Groups.of(["a"] * 100 + ["b"] * 99 + [None])
-    keys = document_keys("x", 0, 200, 1)
+    keys = document_keys("x", np.arange(1, 201), 1)
     sample.add(keys, groups, np.arange(1.0, 201.0)[sample.wanted(keys, groups)][:, None])
     percentiles = Percentiles.learn(sample, {"m": "model:m"})
     assert [percentiles.value("m", name, 50) for name in ("a", "b", "unknown", None)] == [50.0, 100.0, 100.0, 100.0]
     assert [percentiles.has_own("m", name) for name in ("a", "b", "unknown", None)] == [True, False, False, False]
-    assert (percentiles.groups["b"].documents, percentiles.groups["b"].models["m"].scored) == (99, 99)
+    assert (percentiles.groups["b"].documents, percentiles.groups["b"].models["m"]["scored"]) == (99, 99)
     assert (percentiles.overall.documents, percentiles.overall.sampled) == (200, 200)
 
 
 def test_documents_without_a_score_are_counted_and_left_out() -> None:
     percentiles = learn(np.array([math.nan, 5.0, math.inf, math.nan]))
-    assert (percentiles.overall.sampled, percentiles.overall.models["m"].scored) == (4, 2)
+    assert (percentiles.overall.sampled, percentiles.overall.models["m"]["scored"]) == (4, 2)
     assert [percentiles.value("m", None, percent) for percent in (50, 51)] == [5.0, math.inf]
 
 
@@ -80,12 +80,12 @@ def test_nothing_to_learn_from_is_refused() -> None:
     ("signatures", "settings", "group", "message"),
     [
         ({"m": "model:m|order:5"}, {"field": "text"}, None, "another model 'm': order was '3', and here it is '5'"),
-        ({"m": "model:m"}, {"field": "text"}, None, "order was '3', and here it is not there"),
+        ({"m": "model:m"}, {"field": "text"}, None, "order was '3', and here it is not set"),
         ({"n": "model:m|order:3"}, {"field": "text"}, None, "has percentiles of 'm', not of model 'n'"),
         ({"m": "model:m|order:3"}, {"field": "body"}, None, "learned with field 'text', and here it is 'body'"),
-        ({"m": "model:m|order:3"}, {}, None, "learned with field 'text', and here it is 'not set'"),
-        ({"m": "model:m|order:3"}, {"field": "text", "lines": "yes"}, None, "lines 'not set', and here it is 'yes'"),
-        ({"m": "model:m|order:3"}, {"field": "text"}, "lang", "learned not grouped, and here documents are by group 'lang'"),
+        ({"m": "model:m|order:3"}, {}, None, "learned with field 'text', and here it is not set"),
+        ({"m": "model:m|order:3"}, {"field": "text", "lines": "yes"}, None, "lines not set, and here it is 'yes'"),
+        ({"m": "model:m|order:3"}, {"field": "text"}, "lang", "learned with group not set, and here it is 'lang'"),
     ],
     ids=str,
 )

@@ -15,7 +15,7 @@ from tests.remote_servers import WebFiles
 
 import lmgauge
 from lmgauge import places
-from lmgauge.filtering.plan import jobs_of
+from lmgauge.filtering.filter_files import jobs_of
 from lmgauge.records.sources import Source
 
 LINES = [f"the cat sat on mat {i % 50} with dog {i * i % 7}" for i in range(400)]

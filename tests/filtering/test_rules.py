@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lmgauge.errors import UsageError
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
@@ -20,7 +20,7 @@ def percentiles_of(models: int = 1) -> Percentiles:
     values = np.arange(1.0, 406.0)[:, None].repeat(models, axis=1)
     groups = Groups.of(["a"] * 200 + ["b"] * 200 + ["c"] * 5)
     sample = PercentileSample(models, SampleSettings(group="lang"))
-    keys = document_keys("x", 0, 405, 1)
+    keys = document_keys("x", np.arange(1, 406), 1)
     sample.add(keys, groups, values[sample.wanted(keys, groups)])
     return Percentiles.learn(sample, {f"m{k}": f"model:m{k}" for k in range(models)})
 
@@ -119,7 +119,7 @@ def test_the_rules_say_which_numbers_apply() -> None:
 
 def test_many_groups_are_described_in_few_lines() -> None:
     sample = PercentileSample(1, SampleSettings(group="site"))
-    keys, groups = document_keys("x", 0, 60, 1), Groups.of([f"s{k % 30:02}" for k in range(60)])
+    keys, groups = document_keys("x", np.arange(1, 61), 1), Groups.of([f"s{k % 30:02}" for k in range(60)])
     sample.add(keys, groups, np.arange(1.0, 61.0)[:, None][sample.wanted(keys, groups)])
     lines = FilterRules(keep="..p50").describe(["m"], Percentiles.learn(sample, {"m": "model:m"}, least=2))
     assert (len(lines), lines[0], lines[-1]) == (21, "site 's00': perplexity at most 1 (p50)", "and 11 more")

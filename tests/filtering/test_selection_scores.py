@@ -7,14 +7,14 @@ import pytest
 from tests.reference import selection as slow
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering.options import SelectionSettings
 from lmgauge.filtering.selection_scores import (
     SelectionModels,
-    document_bytes,
     draw_samples,
     measure_differences,
+    read_pool,
     train_models,
 )
-from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.text.documents import Corpus
 from lmgauge.text.split import random_keys
 
@@ -37,7 +37,7 @@ POOL = [
 
 def trained(settings: SelectionSettings, texts: list[str] = POOL) -> tuple[SelectionModels, Corpus]:
     pool = Corpus.from_strings(texts)
-    return train_models(settings, Corpus.from_strings(IN_DOMAIN), pool, document_bytes(pool)), pool
+    return train_models(settings, Corpus.from_strings(IN_DOMAIN), pool, read_pool(pool)[0]), pool
 
 
 @pytest.mark.parametrize("smoothing", ["witten-bell", "modified-kneser-ney", "laplace"])
@@ -114,13 +114,13 @@ def test_samples_of_a_large_pool_are_the_documents_with_the_lowest_keys() -> Non
 
 def test_a_pool_of_one_document_is_refused() -> None:
     with pytest.raises(InputError, match="nothing to select from"):
-        document_bytes(Corpus.from_strings(["the cat", ""]))
+        read_pool(Corpus.from_strings(["the cat", ""]))
 
 
 def test_a_target_without_frequent_words_is_refused() -> None:
     pool = Corpus.from_strings(POOL)
     with pytest.raises(InputError, match=r"no word occurs 2 times .* a lower --min-count"):
-        train_models(SelectionSettings(), Corpus.from_strings(["a b c"]), pool, document_bytes(pool))
+        train_models(SelectionSettings(), Corpus.from_strings(["a b c"]), pool, read_pool(pool)[0])
 
 
 @pytest.mark.parametrize(

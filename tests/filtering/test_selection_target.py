@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lmgauge.errors import InputError
-from lmgauge.filtering.selection_search import copies_of, long_texts, split_target
+from lmgauge.filtering.selection_scores import read_pool
+from lmgauge.filtering.selection_search import long_texts, split_target
 from lmgauge.text.documents import Corpus
 
 
@@ -63,4 +64,5 @@ def test_a_target_too_short_to_split_is_refused(lines: list[str]) -> None:
 def test_copies_of_long_held_out_texts_are_known_byte_for_byte() -> None:
     long = "a text that is longer than forty bytes, and so no chance"
     texts = long_texts(Corpus.from_strings(["short", long]))
-    assert copies_of(texts, Corpus.from_strings([long, "short", long + " ", long.upper()])).tolist() == [True] + [False] * 3
+    _, copies = read_pool(Corpus.from_strings([long, "short", long + " ", long.upper()]), texts)
+    assert copies.tolist() == [True] + [False] * 3

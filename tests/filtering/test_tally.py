@@ -12,11 +12,11 @@ from tests.filtering.filtered import small_model
 import lmgauge
 from lmgauge.decoding import decode
 from lmgauge.errors import InputError
-from lmgauge.filtering.filter_file import filter_file
-from lmgauge.filtering.groups import MOST_GROUPS, OTHERS
-from lmgauge.filtering.options import FilterRules
-from lmgauge.filtering.plan import FilterPlan, RecordOptions, jobs_of
-from lmgauge.filtering.tally import EXAMPLES, StoredTally, Tally, example_text
+from lmgauge.filtering.documents import MOST_GROUPS, OTHERS
+from lmgauge.filtering.filter_file import FilterPlan, filter_file
+from lmgauge.filtering.filter_files import jobs_of
+from lmgauge.filtering.options import FilterRules, RecordOptions
+from lmgauge.filtering.results import EXAMPLES, Tally, example_text
 from lmgauge.json_text import to_json
 from lmgauge.records.sources import find_sources
 
@@ -30,7 +30,7 @@ def tally_of(folder: Path, rows: list[dict[str, Any]], **rules: Any) -> Tally:
 
 
 def read(stored: dict[str, Any]) -> Tally:
-    return Tally.of_stored(decode(stored, StoredTally, "x.json", "a tally", "count again"))
+    return decode(stored, Tally, "x.json", "a tally", "count again")
 
 
 ROWS = [{"text": "a b " * (number % 5), "lang": ["en", "de", None][number % 3]} for number in range(50)] + [{"text": 1}]
@@ -38,7 +38,7 @@ ROWS = [{"text": "a b " * (number % 5), "lang": ["en", "de", None][number % 3]} 
 
 def test_parts_add_up(tmp_path: Path) -> None:
     whole = tally_of(tmp_path, ROWS, min_bytes=5)
-    total = Tally(["m"])
+    total = Tally.of_nothing(["m"])
     for part in (ROWS[:20], ROWS[20:21], [], ROWS[21:]):
         total.merge(tally_of(tmp_path, part, min_bytes=5))
     one, other = whole.to_dict(), total.to_dict()
@@ -46,7 +46,7 @@ def test_parts_add_up(tmp_path: Path) -> None:
         del told["examples"], told["first_problems"]
     assert one == other
     assert (whole.records, sum(whole.reasons.values()), sum(whole.problems.values())) == (51, 50, 1)
-    assert sum(group["documents"] for group in whole.groups.values()) == 50
+    assert sum(group.documents for group in whole.groups.values()) == 50
     assert {reason: len(examples) for reason, examples in whole.examples.items()} == {
         "stays": EXAMPLES,
         "too short": EXAMPLES,
@@ -91,13 +91,13 @@ def test_a_field_of_many_values_takes_bounded_memory(tmp_path: Path) -> None:
     rows = [{"text": "a b", "lang": f"url {number}"} for number in range(2 * MOST_GROUPS)]
     tally = tally_of(tmp_path, rows)
     assert len(tally.groups) == len(tally.scored.groups) == MOST_GROUPS + 1
-    assert tally.groups[OTHERS]["documents"] == MOST_GROUPS
-    total = Tally(["m"])
+    assert tally.groups[OTHERS].documents == MOST_GROUPS
+    total = Tally.of_nothing(["m"])
     for part in (rows[:1500], rows[1000:]):
         total.merge(tally_of(tmp_path, part))
     assert len(total.groups) == len(total.scored.groups) == MOST_GROUPS + 1
-    assert sum(group["documents"] for group in total.groups.values()) == 2500
-    assert total.groups[OTHERS]["documents"] == 500 + 1000
+    assert sum(group.documents for group in total.groups.values()) == 2500
+    assert total.groups[OTHERS].documents == 500 + 1000
 
 
 @pytest.mark.parametrize("text", ["", "a" * 3000, "é" * 3000, "\U0001f600" * 3000])

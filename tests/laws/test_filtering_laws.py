@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from tests.reference import filtering as slow
 
 from lmgauge.decoding import decode
-from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.histogram import PerplexityHistogram, StoredHistogram
-from lmgauge.filtering.options import FilterRules
-from lmgauge.filtering.percentile_file import PERCENTS
+from lmgauge.filtering.documents import Groups
+from lmgauge.filtering.histogram import PerplexityHistogram
+from lmgauge.filtering.options import PERCENTS, FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, judge
@@ -44,7 +43,7 @@ def contents(sample: PercentileSample) -> object:
 
 @given(documents, settings, st.data())
 def test_no_order_batch_or_part_changes_the_sample(rows: list[Row], how: SampleSettings, data: st.DataObject) -> None:
-    keys = document_keys("a.jsonl", 0, len(rows), how.seed).tolist()
+    keys = document_keys("a.jsonl", np.arange(1, len(rows) + 1), how.seed).tolist()
     whole = PercentileSample(2, how)
     add(whole, keys, rows)
     order = data.draw(st.permutations(range(len(rows))))
@@ -66,7 +65,7 @@ def test_no_order_batch_or_part_changes_the_sample(rows: list[Row], how: SampleS
 
 @given(documents, settings)
 def test_the_sample_of_a_group_has_its_smallest_keys(rows: list[Row], how: SampleSettings) -> None:
-    keys = document_keys("a.jsonl", 0, len(rows), how.seed).tolist()
+    keys = document_keys("a.jsonl", np.arange(1, len(rows) + 1), how.seed).tolist()
     sample = PercentileSample(2, how)
     add(sample, keys, rows)
     by_key = [row for _, row in sorted(zip(keys, rows, strict=True), key=lambda pair: pair[0])]
@@ -193,7 +192,7 @@ def test_histograms_of_parts_add_up(rows: list[Row], cut: int) -> None:
         return own
 
     whole, first, second = histogram(rows), histogram(rows[:cut]), histogram(rows[cut:])
-    second.merge(PerplexityHistogram.of_stored(decode(first.to_dict(), StoredHistogram, "x", "a histogram", "again")))
+    second.merge(decode(first.to_dict(), PerplexityHistogram, "x", "a histogram", "again"))
     assert second.to_dict() == whole.to_dict()
     for name in (None, *whole.groups):
         own = [row for row in rows if name in (None, row[0])]

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from lmgauge.evaluation.tally import SegmentSums
+from lmgauge.filtering.options import SelectionSettings
 from lmgauge.filtering.selection_results import SelectionCut, choose_cut
 from lmgauge.filtering.selection_scores import (
-    document_bytes,
     first_share,
     measure_differences,
     most_alike_first,
+    read_pool,
     train_models,
 )
 from lmgauge.filtering.selection_search import Scored, compared
-from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.models.ngram.training import train_ngram
 from lmgauge.text.documents import Corpus
 
@@ -42,7 +42,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Scored]:
     articles = [line for line in (TEXTS / "wikitext2.test.txt").read_text(encoding="utf-8").splitlines() if line.strip()]
     settings = SelectionSettings(order=2)
     pool = Corpus.from_strings([*articles[::2], *books, *plays])
-    models = train_models(settings, Corpus.from_strings(articles[1::2]), pool, sizes := document_bytes(pool))
+    models = train_models(settings, Corpus.from_strings(articles[1::2]), pool, sizes := read_pool(pool)[0])
     order = most_alike_first(measure_differences(models, pool))
     held_out = Corpus.from_files(folder / "held-out.txt", document="heading")
     parts = [pool.chosen(first_share(order, sizes, share)) for share in CUTS]

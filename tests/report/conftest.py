@@ -22,18 +22,17 @@ from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.filtering.document_scores import DocumentScores, DocumentSums
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
+from lmgauge.filtering.histogram import Bins
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
-from lmgauge.filtering.plan import PlanSummary
+from lmgauge.filtering.results import Example, PlanSummary, Tally
 from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge
-from lmgauge.filtering.selection_results import DifferenceHistogram, MeasuredModel, Selection, SelectionCut
+from lmgauge.filtering.selection_results import MeasuredModel, Selection, SelectionCut
 from lmgauge.filtering.selection_search import SelectionExample
-from lmgauge.filtering.tally import Example, Tally
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
-from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.intervals import Interval
 from lmgauge.report import (
     alignments,
@@ -156,17 +155,16 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     """Documents that were filtered, with names and texts that try to drive a terminal."""
     names = tuple([HOSTILE, LONG, *(f"m{i}" for i in range(models))][:models])
     group_names = [HOSTILE, LONG, *(f"g{i}" for i in range(groups))][:groups]
-    tally = Tally(list(names))
+    tally = Tally.of_nothing(names)
     groups_of_all = Groups.of([*group_names, None] * 4)
     size = len(groups_of_all)
     perplexity = np.repeat(np.geomspace(2.0, 1e6, size)[:, None], models, axis=1)
     perplexity[-1] = np.inf
     figures = DocumentFigures(names, np.full(size, 50), perplexity, np.full((size, models), 9), np.zeros((size, models)))
     judgement = judge(FilterRules(max_perplexity=100, min_bytes=10), figures)
-    tally.count(figures, judgement, groups_of_all, np.ones(size, bool))
-    totals = SegmentTotals(-9 * np.log(np.minimum(perplexity[:, 0], 1e9)), *(np.full(size, n) for n in (9, 0, 1, 1)))
-    scores = DocumentScores(figures.bytes, {name: DocumentSums(totals) for name in names}, {})
-    tally.add_totals(scores, np.ones(size, bool), judgement.reasons == 0)
+    totals = DocumentSums(-9 * np.log(np.minimum(perplexity[:, 0], 1e9)), *(np.full(size, n) for n in (9, 0, 1, 1)))
+    scores = DocumentScores(figures.bytes, dict.fromkeys(names, totals), {})
+    tally.count(scores, perplexity, judgement, groups_of_all)
     tally.count_problem("no text", f"{HOSTILE}: {LONG}")
     for key, reason in enumerate(("stays", "perplexity above")):
         texts = (HOSTILE, LONG, "", "\u05d0\u202e\u05d1 <script>alert(1)</script>", "x" * 400)
@@ -174,7 +172,7 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     limits = tuple(PerplexityLimits(name, group, 2.0, None, (9.0,)) for name in names for group in (*group_names, None))
     tally.stand_in = 4
     signatures = dict.fromkeys(names, "doc|v:1")
-    summary = PlanSummary(names, signatures, (HOSTILE, LONG), limits, HOSTILE)
+    summary = PlanSummary(names, signatures, (HOSTILE, LONG), limits, HOSTILE, None)
     return lmgauge.results.FilteredDocuments.of(summary, [tally], HOSTILE, before=1)
 
 
@@ -184,7 +182,7 @@ def learned_percentiles() -> lmgauge.results.Percentiles:
     sample = PercentileSample(2, SampleSettings(40, 1, HOSTILE))
     values = np.arange(1.0, 901.0).reshape(450, 2)
     values[::40, 0], values[::50, 1] = np.inf, np.nan
-    keys = document_keys("x", 0, 450, 1)
+    keys = document_keys("x", np.arange(1, 451), 1)
     mask = sample.wanted(keys, groups)
     sample.add(keys[mask], groups.where(mask), values[mask])
     sample.bad_records = 3
@@ -253,7 +251,7 @@ def selection() -> Selection:
     return Selection(
         chosen=cuts[1], cuts=cuts, tolerance=0.0, documents=4001, bytes=24_691_357, without_words=1, in_domain_bytes=900,
         in_domain_perplexity=250.0, held_out_events=5000, oov_rate=0.05, vocabulary=400, independence=HOSTILE,
-        outputs=(HOSTILE, LONG), histogram=DifferenceHistogram((-2.0, 0.0, 2.0), (3000, 1000)),
+        outputs=(HOSTILE, LONG), histogram=Bins((-2.0, 0.0, 2.0), (3000, 1000)),
         examples={"most alike": (SelectionExample(HOSTILE, -1.5, HOSTILE), SelectionExample(LONG, 0.25, LONG))},
         notes=(HOSTILE, LONG),
         signature="select|v:1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import lmgauge
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.report import blocks as doc
 from lmgauge.report.percentiles import blocks
@@ -17,7 +17,7 @@ def learned(groups: int, size: int | None = None, models: int = 1) -> lmgauge.re
     own = Groups.of([f"g{k % groups:02}" for k in range(documents)]) if groups > 1 else Groups.none(documents)
     sample, keys = (
         PercentileSample(models, SampleSettings(size, 1, "lang" if groups > 1 else None)),
-        document_keys("x", 0, documents, 1),
+        document_keys("x", np.arange(1, documents + 1), 1),
     )
     mask = sample.wanted(keys, own)
     sample.add(keys[mask], own.where(mask), values[mask])

@@ -69,9 +69,9 @@ def learn_percentiles(
         2.466
     """
     from lmgauge.files import refuse_replacing
-    from lmgauge.filtering.learn_files import learn_files
+    from lmgauge.filtering.filter_file import FilterPlan
+    from lmgauge.filtering.filter_files import learn_files
     from lmgauge.filtering.percentile_sample import SampleSettings
-    from lmgauge.filtering.plan import FilterPlan
     from lmgauge.records.sources import find_sources
 
     if work.shard is not None:
@@ -145,9 +145,9 @@ def filter_documents(
         ...     print(Path(folder, "out.jsonl").read_text()[:55])
         {"text": "a b", "id": 1, "m_bits": 3.906890531115025, "
     """
+    from lmgauge.filtering.filter_file import FilterPlan
     from lmgauge.filtering.filter_files import filter_all
     from lmgauge.filtering.percentiles import Percentiles
-    from lmgauge.filtering.plan import FilterPlan
     from lmgauge.places import exists
     from lmgauge.records.sources import find_sources
 
@@ -208,7 +208,7 @@ def score_documents(
         ...     score_documents({"m": model}, f"{folder}/in.txt", f"{folder}/out.jsonl").documents
         2
     """
+    from lmgauge.filtering.filter_file import FilterPlan
     from lmgauge.filtering.filter_files import filter_all
-    from lmgauge.filtering.plan import FilterPlan
 
     return filter_all(FilterPlan.of(model, reading, scoring), inputs, output, work, rejects, columns=True)

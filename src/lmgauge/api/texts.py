@@ -201,7 +201,7 @@ def select_documents(
         >>> select_documents(pool, target, order=2, smoothing="laplace", cuts=(0.25, 0.5, 1))
         <Selection: 18 of 45 documents, 198 of 405 bytes, held-out perplexity 4.316, random 5.098>
     """
-    from lmgauge.filtering.selection_files import making_folders, plan_outputs
+    from lmgauge.filtering.selection_scores import making_folders, plan_outputs
     from lmgauge.filtering.selection_search import Target, select, split_target
     from lmgauge.models.ngram.partitioned.limits import TrainingResources
 

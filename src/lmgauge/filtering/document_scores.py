@@ -22,52 +22,38 @@ NO_MODEL = "no model"
 REFUSED = "refused by the model"
 
 
-@dataclass(frozen=True)
-class DocumentSums:
+class DocumentSums(SegmentTotals):
     """What a model makes of documents: the totals of their segments, added up."""
-
-    totals: SegmentTotals
 
     @classmethod
     def nothing(cls, count: int) -> DocumentSums:
         """Return the sums of documents that were not scored: 0 nats, no events."""
-        return cls(SegmentTotals(np.zeros(count), *(np.zeros(count, np.int64) for _ in range(4))))
+        return cls(np.zeros(count), *(np.zeros(count, np.int64) for _ in range(4)))
 
     def add(self, rows: NDArray[np.int64], totals: SegmentTotals) -> None:
         """Add the totals of segments, in their order, to those of the documents that they are of."""
         # rows: int64 [segments], the document of each.
         for figure in fields(SegmentTotals):
-            np.add.at(getattr(self.totals, figure.name), rows, getattr(totals, figure.name))
-
-    def __len__(self) -> int:
-        return len(self.totals)
+            np.add.at(getattr(self, figure.name), rows, getattr(totals, figure.name))
 
     def perplexity(self) -> NDArray[np.float64]:
         """Return the perplexity of each document; inf where an event has probability zero, NaN where there is no event."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            perplexity: NDArray[np.float64] = np.exp(-self.totals.nats / self.totals.events)
-        perplexity[self.totals.zeros > 0] = np.inf
+            perplexity: NDArray[np.float64] = np.exp(-self.nats / self.events)
+        perplexity[self.zeros > 0] = np.inf
         return perplexity
 
     def bits(self) -> NDArray[np.float64]:
         """Return the bits of the possible events of each document."""
-        bits: NDArray[np.float64] = nats_to_bits(-self.totals.nats)
-        return bits
+        return np.asarray(nats_to_bits(-self.nats))
 
     def unseen_share(self) -> NDArray[np.float64]:
         """Return the share of unseen words, 0 to 1; 0 for documents without words."""
-        share: NDArray[np.float64] = self.totals.unseen / np.maximum(self.totals.events - self.totals.ends, 1)
-        return share
+        return np.asarray(self.unseen / np.maximum(self.events - self.ends, 1))
 
 
 class DocumentColumns(ABC):
-    """Figures of the documents of a batch, as the columns that tables and records get.
-
-    Attributes:
-        problems: what is wrong with those that were not scored, by number: a short reason, and what it is in particular.
-    """
-
-    problems: Mapping[int, tuple[str, str]]
+    """Figures of the documents of a batch, as the columns that tables and records get."""
 
     @abstractmethod
     def columns(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
@@ -147,7 +133,7 @@ class DocumentScores(DocumentColumns):
             bits = sums.bits()
             with np.errstate(invalid="ignore", divide="ignore"):
                 per_byte = np.where(self.bytes > 0, bits / self.bytes, np.nan)
-            figures = (bits, per_byte, sums.perplexity(), sums.totals.events, sums.unseen_share())
+            figures = (bits, per_byte, sums.perplexity(), sums.events, sums.unseen_share())
             columns |= {f"{name}_{figure}": values for figure, values in zip(FIGURES, figures, strict=True)}
         return columns
 
@@ -163,11 +149,6 @@ class DocumentScores(DocumentColumns):
         for row, problem in self.problems.items():
             texts[row] = ": ".join(problem)
         return texts
-
-
-def column_names(names: list[str]) -> list[str]:
-    """Return the names of all columns that models bring: bits, bits per byte, perplexity, tokens, share of unseen words."""
-    return [f"{name}_{figure}" for name in names for figure in FIGURES]
 
 
 def _as_json(values: NDArray[np.float64] | NDArray[np.int64]) -> list[str]:

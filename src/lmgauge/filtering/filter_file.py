@@ -1,30 +1,138 @@
-"""One file of records: read, scored, judged, and what stays written in the form it had."""
+"""What is to be done to files of records, decided once, and one file: read, scored, judged, and what stays written."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import IO, NamedTuple
+from dataclasses import dataclass, field
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import Format
 from lmgauge.errors import InputError
 from lmgauge.files import naming
 from lmgauge.filtering.document_scores import DocumentScores
-from lmgauge.filtering.documents import Documents, label_of
-from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.plan import FileJob, FilterPlan, keys_of
-from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, Judgement, judge
-from lmgauge.filtering.tally import EXAMPLES, Example, Tally, example_text
+from lmgauge.filtering.documents import Documents, Groups, label_of
+from lmgauge.filtering.options import FilterRules, RecordOptions
+from lmgauge.filtering.percentile_sample import document_keys
+from lmgauge.filtering.percentiles import Percentiles
+from lmgauge.filtering.results import EXAMPLES, Example, PlanSummary, Tally, example_text
+from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, Judgement, judge, limits_of
+from lmgauge.filtering.scorer import CHOSEN, Model, Scorer
 from lmgauge.json_text import to_json
+from lmgauge.models.network.options import ScoringOptions
 from lmgauge.records.compression import writing_packed
 from lmgauge.records.formats import reader_of, writer_of
-from lmgauge.records.records import BLOCK_BYTES, RawBlock, RecordReader, Records, ScoredRecords
+from lmgauge.records.records import BLOCK_BYTES, Fields, RawBlock, RecordReader, Records, ScoredRecords
+from lmgauge.records.sources import Source
+from lmgauge.signature import Signature
 from lmgauge.threads import map_in_order, thread_count
 
 Progress = Callable[[int], None]
+_SEED = 1  # of the examples that are drawn
+
+
+@dataclass(frozen=True)
+class FilterPlan:
+    """What becomes of the records of files."""
+
+    scorer: Scorer
+    options: RecordOptions = field(default_factory=RecordOptions)
+    rules: FilterRules = field(default_factory=FilterRules)
+    percentiles: Percentiles | None = None  # those that the rules refer to
+
+    @classmethod
+    def of(
+        cls,
+        model: Model | Mapping[str, Model],
+        options: RecordOptions,
+        scoring: ScoringOptions,
+        rules: FilterRules | None = None,
+        percentiles: Percentiles | None = None,
+    ) -> FilterPlan:
+        """Return the plan for models as people name them; each block is scored by one thread."""
+        scorer = Scorer(model, field=options.field, lines=options.lines, by=options.by, scoring=scoring, threads=1)
+        return cls(scorer, options, rules or FilterRules(), percentiles)
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the models, as the rules know them."""
+        return self.scorer.names
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """Return the signatures of models by the names of their columns; where a field chooses, of all together."""
+        own = self.scorer.signatures
+        return own if self.options.by is None else {CHOSEN: str(Signature({"by": self.options.by, **own}, head="doc"))}
+
+    @property
+    def buckets(self) -> tuple[str, ...]:
+        """Return the buckets that files are split into; none where they are not."""
+        return () if self.rules.buckets is None else BUCKETS
+
+    @property
+    def bucket_column(self) -> str | None:
+        """Return the name of the column that says in which bucket a document is; None without buckets."""
+        return None if self.rules.buckets is None else f"{self.rules.counting(self.names)[0]}_bucket"
+
+    def fields(self, *, scores_added: bool = False) -> Fields:
+        """Return which fields of a record are read."""
+        # scores_added: True if records get the members of scores, whose names they must not have then.
+        others = (self.options.by, self.options.group_field, self.options.id)
+        taken = frozenset(name for name in (*self.scorer.column_names, self.bucket_column) if name is not None)
+        named = tuple(dict.fromkeys(name for name in others if name is not None))
+        return Fields(self.options.field, named, taken if scores_added else frozenset())
+
+    def score(self, documents: Documents) -> DocumentScores:
+        """Return the nats, tokens and unseen words of each record under each model."""
+        by = self.options.by
+        return self.scorer.score_documents(documents, None if by is None else documents.labels(by))
+
+    def groups_of(self, documents: Documents) -> Groups:
+        """Return the group of each record, as codes int64 [records]."""
+        field = self.options.group_field
+        return Groups.none(documents.count) if field is None else Groups.of(documents.labels(field))
+
+    def check(self) -> None:
+        """Refuse what does not fit together, before anything is read."""
+        self.rules.check(self.names, self.percentiles)
+        if self.rules.needs_percentiles:
+            self.options.check_groups()
+        if self.percentiles is not None:
+            self.percentiles.check(self.signatures, self.options.scored_by(), self.options.group_field)
+
+    def summary(self) -> PlanSummary:
+        """Return what a result says of the decisions."""
+        rules = tuple(self.rules.describe(self.names, self.percentiles))
+        limits = limits_of(self.rules, self.names, self.percentiles)
+        fields = self.options.group_field, self.options.by
+        return PlanSummary(tuple(self.names), self.signatures, rules, limits, *fields)
+
+    def described(self) -> dict[str, Any]:
+        """Return all that the output depends on, as plain values."""
+        return {
+            "models": self.scorer.signatures,
+            "fingerprints": {name: model.fingerprint for name, model in self.scorer.models.items()},
+            "options": dict(vars(self.options)),
+            "rules": dict(vars(self.rules)),
+            "percentiles": self.percentiles and self.percentiles.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class FileJob:
+    """A file to filter."""
+
+    source: Source
+    name: str  # of its output, within the folder of all outputs; empty where there is one output
+    outputs: Mapping[str, str]  # path of what stays, by bucket; "" without buckets
+    form: Format
+    rejects: str | None = None
+    record: str | None = None  # path of what is remembered of the file when it is complete; None to remember nothing
 
 
 class JudgedRecords(NamedTuple):
@@ -44,7 +152,7 @@ def filter_file(
 ) -> Tally:
     """Filter a file: its outputs appear when it is complete, and not before."""
     reader = reader_of(job.source, plan.fields(scores_added=True))
-    tally = Tally(plan.names)
+    tally = Tally.of_nothing(plan.names)
 
     def judged(block: RawBlock) -> tuple[JudgedRecords, int]:
         records = reader.parse(block)
@@ -58,13 +166,12 @@ def filter_file(
         for batch, size in map_in_order(judged, reader.blocks(BLOCK_BYTES), thread_count(threads)):
             with naming(job.rejects or ""):
                 _put_aside(plan, reader, batch, tally, rejects)
-            tally.count(batch.figures, batch.judgement, batch.groups, batch.usable)
+            tally.count(batch.scores, batch.figures.perplexity, batch.judgement, batch.groups)
             _draw_examples(plan, job, batch, tally)
             stay = batch.usable & (batch.judgement.reasons == 0)
-            tally.add_totals(batch.scores, batch.usable, stay)
             for bucket, writer in writers.items():
                 own = stay & (batch.judgement.buckets == BUCKETS.index(bucket)) if bucket else stay
-                tally.written_bytes += writer.write(batch.scored, np.flatnonzero(own))
+                writer.write(batch.scored, np.flatnonzero(own))
             progress(size)
         if job.record is None:
             refuse_nothing(tally)
@@ -78,21 +185,6 @@ def refuse_nothing(tally: Tally) -> None:
         raise InputError(f"none of {tally.records:,} records can be used; the first: {first}")
 
 
-def score_records(plan: FilterPlan, documents: Documents, wanted: NDArray[np.bool_] | None = None) -> DocumentScores:
-    """Return the nats, tokens and unseen words of each record under each model."""
-    # wanted: bool [records], those to score; all if None.
-    if wanted is not None:
-        documents = documents.only(wanted[documents.rows])
-    by = plan.options.by
-    return plan.scorer.score_documents(documents, None if by is None else documents.labels(by))
-
-
-def groups_of(plan: FilterPlan, documents: Documents) -> Groups:
-    """Return the group of each record, as codes int64 [records]."""
-    field = plan.options.group_field
-    return Groups.none(documents.count) if field is None else Groups.of(documents.labels(field))
-
-
 def figures_of(names: list[str], scores: DocumentScores) -> DocumentFigures:
     """Return what the rules look at: bytes [documents]; perplexity, tokens and share of unseen words [documents, models]."""
     sums = [scores.sums[name] for name in names]
@@ -100,21 +192,18 @@ def figures_of(names: list[str], scores: DocumentScores) -> DocumentFigures:
         tuple(names),
         scores.bytes,
         np.stack([own.perplexity() for own in sums], axis=1),
-        np.stack([own.totals.events for own in sums], axis=1),
+        np.stack([own.events for own in sums], axis=1),
         np.stack([own.unseen_share() for own in sums], axis=1),
     )
 
 
 def _judged(plan: FilterPlan, records: Records, documents: Documents) -> JudgedRecords:
-    scores, groups = score_records(plan, documents), groups_of(plan, documents)
+    scores, groups = plan.score(documents), plan.groups_of(documents)
     figures = figures_of(plan.names, scores)
     judgement = judge(plan.rules, figures, groups, plan.percentiles)
     column = plan.bucket_column
-    buckets = [BUCKETS[code] if code < len(BUCKETS) else None for code in judgement.buckets.tolist()] if column else []
-    usable = np.ones(len(records), bool)
-    usable[list(scores.problems)] = False
-    scored = ScoredRecords(records, scores, {column: buckets} if column else {})
-    return JudgedRecords(scored, documents, scores, figures, groups, judgement, usable)
+    scored = ScoredRecords(records, scores, {column: judgement.bucket_names()} if column else {})
+    return JudgedRecords(scored, documents, scores, figures, groups, judgement, ~scores.missing())
 
 
 def _put_aside(
@@ -150,7 +239,8 @@ def _raw(record: bytes | None) -> dict[str, str | None]:
 
 def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: Tally) -> None:
     records, documents = batch.scored.records, batch.documents
-    keys = keys_of(records, job.source.label, plan.seed)
+    perplexity = batch.figures.perplexity.tolist()
+    keys = document_keys(job.source.label, records.numbers, _SEED)
     segment_of = np.full(len(records), -1)
     segment_of[documents.rows] = np.arange(len(documents.rows))
     for code in np.unique(batch.judgement.reasons[batch.usable]).tolist():
@@ -161,15 +251,8 @@ def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: 
                 int(keys[row]),
                 records.identifier(row),
                 example_text(documents.segments.text(int(segment_of[row]))),
-                {
-                    name: _figure(value)
-                    for name, value in zip(plan.names, batch.figures.perplexity[row].tolist(), strict=True)
-                },
+                {name: None if math.isnan(one) else one for name, one in zip(plan.names, perplexity[row], strict=True)},
             )
             for row in lowest.tolist()
         ]
         tally.draw(REASONS[code], drawn)
-
-
-def _figure(value: float) -> float | None:
-    return None if np.isnan(value) else value

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+import posixpath
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from threading import Lock
 from typing import Any
 
+from lmgauge.choices import Format
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import refuse_replacing, writing
-from lmgauge.filtering.filter_file import filter_file, refuse_nothing
+from lmgauge.filtering.documents import Documents, Groups
+from lmgauge.filtering.filter_file import FileJob, FilterPlan, figures_of, filter_file, refuse_nothing
 from lmgauge.filtering.options import FilterWork
-from lmgauge.filtering.plan import RECORDS, FileJob, FilterPlan, PlanSummary, jobs_of
-from lmgauge.filtering.results import FilteredDocuments
-from lmgauge.filtering.tally import StoredTally, Tally
+from lmgauge.filtering.percentile_sample import Floats, Keys, PercentileSample, SampleSettings, document_keys
+from lmgauge.filtering.percentiles import LEAST_DOCUMENTS, Percentiles
+from lmgauge.filtering.results import FilteredDocuments, PlanSummary, Tally
 from lmgauge.places import exists, file_state, make_folder, open_reading
 from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
-from lmgauge.records.sources import find_sources
+from lmgauge.records.formats import format_of, reader_of, split_compression
+from lmgauge.records.records import BLOCK_BYTES, RawBlock
+from lmgauge.records.sources import STDIN, Source, find_sources
 from lmgauge.remote.addresses import base_name, is_remote, joined, shown_name
+from lmgauge.threads import map_in_order, thread_count
 from lmgauge.work.countdown import rounded_time
 from lmgauge.work.executor import run_tasks
 from lmgauge.work.manifest import Manifest, decode_facts, described, difference, read_manifest, refuse_other, write_manifest
 
 _LOG = logging.getLogger(__name__)
+RECORDS = "_lmgauge"
+"""Folder within the outputs for what is remembered of them; other programs skip names that begin with an underscore."""
+_LONGEST_NAME = 200
+"""Bytes: most systems allow 255, and what is added takes some."""
 _WORK = "work.json"
 Path = str | os.PathLike[str]
 
@@ -153,8 +165,7 @@ def read_folder(folder: str) -> FilteredDocuments:
     work = read_manifest(place)
     files = decode_facts(work.made_of.get("files"), dict[str, str], place)
     records = {name: joined(folder, RECORDS, "files", record) for name, record in files.items()}
-    remembered = {name: _remembered(record) if exists(record) else None for name, record in records.items()}
-    done = {name: Tally.of_stored(own[1].tally) for name, own in remembered.items() if own is not None}
+    done = {name: own[1].tally for name, record in records.items() if (own := _remembered(record)) is not None}
     if missing := [name for name in files if name not in done]:
         raise UsageError(
             f"{folder}: {len(missing)} of {len(records)} files are not complete: {first_few(missing)}; run all shards first"
@@ -170,24 +181,24 @@ def is_output_folder(folder: str) -> bool:
 @dataclass
 class _Done:
     outputs: dict[str, int | None]  # bytes of each
-    tally: StoredTally
+    tally: Tally
 
 
 def _remembered(record: str) -> tuple[Manifest, _Done] | None:
-    # What is remembered of a file; None while it is worked on.
-    stored = read_manifest(record)
-    return None if stored.facts is None else (stored, decode_facts(stored.facts, _Done, record))
+    # What is remembered of a file; None where nothing is, or while it is worked on.
+    stored = read_manifest(record) if exists(record) else None
+    return None if stored is None or stored.facts is None else (stored, decode_facts(stored.facts, _Done, record))
 
 
 def finished(job: FileJob) -> Tally | None:
     """Return what is remembered of a file, if its outputs are complete and it has not changed since."""
-    remembered = _remembered(job.record) if job.record is not None and exists(job.record) else None
+    remembered = None if job.record is None else _remembered(job.record)
     if remembered is None:
         return None
     stored, done = remembered
     complete = all(map(exists, job.outputs.values())) and done.outputs == _sizes(job)
     same = complete and not difference(stored.made_of, described(source_state(job)))
-    return Tally.of_stored(done.tally) if same else None
+    return done.tally if same else None
 
 
 def remember(job: FileJob, before: Mapping[str, Any], tally: Mapping[str, Any] | None) -> None:
@@ -204,3 +215,122 @@ def source_state(job: FileJob) -> dict[str, Any]:
 
 def _sizes(job: FileJob) -> dict[str, int | None]:
     return {bucket: file_state(path).size for bucket, path in job.outputs.items()}
+
+
+# -- percentiles of files ---------------------------------------------------------------------------------------------------
+def learn_files(plan: FilterPlan, sources: Sequence[Source], sample: SampleSettings, work: FilterWork) -> Percentiles:
+    """Return the percentiles of the documents of files; no figure depends on the order of files, tasks or threads."""
+    plan.options.check_groups()
+    whole = PercentileSample(len(plan.names), sample)
+    if work.ray is None and min(work.workers or 1, len(sources)) < 2:
+        for source in sources:  # one after the other: what came before says which documents to score
+            sample_file(plan, source, whole, threads=work.threads)
+    else:
+        settings = plan, sample, sources, work.threads
+        how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
+        for own in run_tasks("learn", "sampling documents", _sample, settings, len(sources), **how):
+            whole.merge(own)
+    # With a model for each group, none has another's percentiles to stand in for its own.
+    least = LEAST_DOCUMENTS if plan.options.by is None else 1
+    return Percentiles.learn(whole, plan.signatures, plan.options.scored_by(), least)
+
+
+def _sample(number: int, settings: tuple[FilterPlan, SampleSettings, Sequence[Source], int | None]) -> PercentileSample:
+    plan, sample, sources, threads = settings
+    return sample_file(plan, sources[number], PercentileSample(len(plan.names), sample), threads=threads)
+
+
+def sample_file(
+    plan: FilterPlan, source: Source, sample: PercentileSample, *, threads: int | None = None
+) -> PercentileSample:
+    """Add the documents of a file to a sample, and return it: only those that may be in it are scored."""
+    # A bad record is left out; where it cannot be scored although its text is fine, it has its place without a score.
+    reader = reader_of(source, plan.fields())
+    lock, seed = Lock(), sample.settings.seed
+
+    def candidates(block: RawBlock) -> tuple[Keys, Groups, Floats, list[str], int, int]:
+        # Documents that may be in the sample, with perplexities; what is wrong with records, bad ones, and bytes read.
+        records = reader.parse(block)
+        documents = Documents.of_records(records)
+        rows, bad = documents.rows, len(records) - len(documents.rows)
+        keys, groups = document_keys(source.label, records.numbers[rows], seed), plan.groups_of(documents).where(rows)
+        with lock:  # which documents are wanted depends on what came before, and what is sampled in the end does not
+            wanted = sample.wanted(keys, groups)
+        scores = plan.score(documents.only(wanted))
+        problems = {**documents.problems, **scores.problems}
+        said = [f"{records.identifier(row)}: {problems[row][1]}" for row in sorted(problems)]
+        perplexity = figures_of(plan.names, scores).perplexity[rows[wanted]]
+        return keys[wanted], groups.where(wanted), perplexity, said, bad, block.size
+
+    total = 0
+    blocks = reader.blocks(BLOCK_BYTES)
+    for keys, groups, values, problems, bad, size in map_in_order(candidates, blocks, thread_count(threads)):
+        if problems and plan.options.errors == "fail":
+            raise InputError(problems[0])
+        with lock:
+            sample.add(keys, groups, values)
+        sample.bad_records += bad
+        total += size
+        say_progress(f"sampling {source.name}: {total / 1e6:,.0f} MB")
+    return sample
+
+
+# -- where the records of files go: one file, or a folder with a file for each that is read -----------------------------
+def jobs_of(
+    sources: Sequence[Source], output: str, *, buckets: Sequence[str] = (), columns: bool, rejects: str | None = None
+) -> tuple[list[FileJob], bool]:
+    """Return what is to be done to each file, and True if the output is a folder."""
+    # A file that is alone goes into the file that the output names; everything else goes into a folder, a file each.
+    # columns: True if the scores of a document must be in what is written: lines of text then become JSONL.
+    is_folder = output.endswith(("/", os.sep)) or os.path.isdir(output) or len(sources) > 1 or bool(buckets)
+    if not is_folder:
+        form: Format = format_of(output, _form(sources[0], columns))
+        if columns and form == "text":
+            raise UsageError(f"-o {output}: lines of text have no place for scores; give it a name that ends in .jsonl")
+        return [FileJob(sources[0], "", {"": output}, form, rejects)], False
+    if output == STDIN or (exists(output) and not os.path.isdir(output)):
+        raise UsageError(f"-o {output}: several files are written, into a folder; name one, with a slash at its end")
+    if any(source.path == STDIN for source in sources):
+        raise UsageError("standard input has no name for its file in a folder: give -o a file")
+    return [
+        _job(source, name, output, buckets, columns) for source, name in zip(sources, _names(sources), strict=True)
+    ], True
+
+
+def _job(source: Source, name: str, output: str, buckets: Sequence[str], columns: bool) -> FileJob:
+    form = _form(source, columns)
+    if form != source.format:
+        bare, packed = split_compression(name)
+        name = os.path.splitext(bare)[0] + f".{form}" + packed
+    outputs = {bucket: joined(output, *([bucket] * bool(bucket)), name) for bucket in buckets or [""]}
+    flat = _flat(name)
+    # Not a name of JSONL: nobody who reads all JSONL files of a folder is to read these.
+    rejects, record = joined(output, RECORDS, "rejects", f"{flat}.rejects"), joined(output, RECORDS, "files", f"{flat}.json")
+    return FileJob(source, name, outputs, form, rejects, record)
+
+
+def _flat(name: str) -> str:
+    flat = name.replace("%", "%25").replace("/", "%2F")
+    if len(os.fsencode(flat)) <= _LONGEST_NAME:
+        return flat
+    return f"{flat[-_LONGEST_NAME // 8 :]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}"
+
+
+def _form(source: Source, columns: bool) -> Format:
+    return "jsonl" if columns and source.format == "text" else source.format
+
+
+def _names(sources: Sequence[Source]) -> list[str]:
+    # Name of the output of each file: its path below the folder that all of them are in.
+    paths = [_absolute(source.name) for source in sources]
+    if len(set(paths)) < len(paths):
+        raise UsageError(f"{sources[next(i for i, path in enumerate(paths) if paths.count(path) > 1)].name}: is named twice")
+    roots = {source.name.partition("://")[0] if is_remote(source.name) else "" for source in sources}
+    folder = posixpath.commonpath([posixpath.dirname(path) for path in paths]) if len(roots) == 1 else ""
+    return [path[len(folder) :].lstrip("/") for path in paths]
+
+
+def _absolute(path: str) -> str:
+    if is_remote(path):
+        return posixpath.normpath("/" + path.partition("://")[2])
+    return os.path.abspath(path).replace(os.sep, "/")

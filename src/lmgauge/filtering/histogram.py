@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.decoding import Meta, Whole
 from lmgauge.errors import InputError
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -22,32 +22,29 @@ Ints = NDArray[np.int64]
 MOST_POINTS = 60
 """Bins of a histogram that is drawn, at most."""
 
-_STEPS = 8  # bins of an octave
 _OCTAVES = 64
-_BINS = _STEPS * _OCTAVES
 # 2**(k/8), rounded to the nearest float64: written out, as exponential functions differ from machine to machine.
 _EIGHTHS = (
     *(1.0, 1.0905077326652577, 1.189207115002721, 1.2968395546510096),
     *(1.4142135623730951, 1.5422108254079407, 1.681792830507429, 1.8340080864093424),
 )
-_EDGES: Floats = np.array([np.ldexp(eighth, octave) for octave in range(_OCTAVES) for eighth in _EIGHTHS][1:])
-"""float64 [bins - 1], between the bins: a bin has what is not below its lower edge and below its upper one."""
+_BINS = _OCTAVES * len(_EIGHTHS)
+_EDGES: Floats = np.array([np.ldexp(eighth, octave) for octave in range(2 * _OCTAVES) for eighth in _EIGHTHS])
+"""Lower edges of the bins: float64 [2 * bins], as bins that are drawn wider may end behind the last."""
 
 
 @dataclass(frozen=True)
-class PerplexityBins:
+class Bins:
     """A histogram to draw."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
-    infinite: int  # documents with an impossible event, which are in no bin
-    unscored: int  # documents without a perplexity, which are in no bin
+    infinite: int = 0  # documents with an impossible event, which are in no bin
+    unscored: int = 0  # documents without a perplexity, which are in no bin
 
 
 @dataclass
-class StoredHistogram:
-    """A histogram as it is stored."""
-
+class _Stored:
     models: list[str]
     # of each group: its name, and of each model the bins that have documents, each with how many
     groups: list[tuple[str | None, list[list[tuple[Annotated[int, Meta(ge=0, lt=_BINS + 2)], Whole]]]]]
@@ -62,6 +59,8 @@ class PerplexityHistogram:
 
     # models: names of the models, in the order of the columns.
 
+    STORED = _Stored
+
     def __init__(self, models: Sequence[str]) -> None:
         self.models = tuple(models)
         self._counts: dict[str | None, Ints] = {}
@@ -70,7 +69,7 @@ class PerplexityHistogram:
         """Count the documents of a batch."""
         # perplexity: float64 [documents, models]; inf where an event is impossible, NaN where there is nothing to score.
         width = _BINS + 2
-        places = np.searchsorted(_EDGES, perplexity, side="right")
+        places = np.searchsorted(_EDGES[1:_BINS], perplexity, side="right")
         places[np.isposinf(perplexity)] = _BINS
         places[np.isnan(perplexity)] = _BINS + 1
         models, rows = len(self.models), len(groups.names) + 1
@@ -99,7 +98,7 @@ class PerplexityHistogram:
         own = list(self._counts.values()) if group is None else [self._counts[group]]
         return np.sum([counts[column] for counts in own], axis=0) if own else np.zeros(_BINS + 2, np.int64)
 
-    def bins(self, model: str, group: str | None = None, extent: tuple[int, int] | None = None) -> PerplexityBins:
+    def bins(self, model: str, group: str | None = None, extent: tuple[int, int] | None = None) -> Bins:
         """Return a histogram of at most 60 bins, whose width is an eighth of a bit per token times a power of two."""
         # extent: first and last bin that others need, from `extent`, so that several histograms have the same bins.
         counts = self.counts(model, group)
@@ -108,13 +107,10 @@ class PerplexityHistogram:
         while last // width - first // width >= MOST_POINTS:
             width *= 2
         first, last = first // width, last // width
-        inner = np.zeros((last + 1) * width, np.int64)
-        inner[:] = counts[: len(inner)] if len(inner) <= _BINS else np.pad(counts[:_BINS], (0, len(inner) - _BINS))
-        joined = inner.reshape(-1, width).sum(axis=1)[first:]
-        edges = tuple(
-            float(np.ldexp(_EIGHTHS[k % _STEPS], k // _STEPS)) for k in range(first * width, (last + 2) * width, width)
-        )
-        return PerplexityBins(edges, tuple(joined.tolist()), int(counts[_BINS]), int(counts[_BINS + 1]))
+        end = min((last + 1) * width, _BINS)
+        joined = np.add.reduceat(counts[:end], range(first * width, end, width))
+        edges = tuple(_EDGES[first * width : (last + 2) * width : width].tolist())
+        return Bins(edges, tuple(joined.tolist()), int(counts[_BINS]), int(counts[_BINS + 1]))
 
     def extent(self, model: str, group: str | None = None) -> tuple[int, int] | None:
         """Return the first and the last bin that has documents, in eighths of a bit per token; None where none has."""
@@ -130,33 +126,28 @@ class PerplexityHistogram:
         place = int(np.searchsorted(ranks, (ranks[-1] + 1) // 2))
         if place == _BINS:
             return math.inf, math.inf
-        low, high = (float(np.ldexp(_EIGHTHS[k % _STEPS], k // _STEPS)) for k in (place, place + 1))
-        return low, high
+        return float(_EDGES[place]), float(_EDGES[place + 1])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain values: only bins that have documents, as pairs of place and count."""
-        return {"models": list(self.models), "groups": [*self._rows()]}
+        rows = [
+            [name, [[[k, count] for k, count in enumerate(row) if count] for row in self._counts[name].tolist()]]
+            for name in (None, *self.groups)
+            if name in self._counts
+        ]
+        return {"models": list(self.models), "groups": rows}
 
     @classmethod
-    def of_stored(cls, stored: StoredHistogram) -> PerplexityHistogram:
+    def of_stored(cls, stored: _Stored) -> PerplexityHistogram:
         """Return the histogram whose `to_dict` was stored."""
         histogram = cls(stored.models)
         for name, columns in stored.groups:
-            counts = np.zeros((len(histogram.models), _BINS + 2), np.int64)
+            counts = np.zeros((len(columns), _BINS + 2), np.int64)
             for row, pairs in zip(counts, columns, strict=True):
                 for place, count in pairs:
                     row[place] = count
             histogram._add(name, counts)
         return histogram
-
-    def _rows(self) -> Iterator[list[Any]]:
-        for name in (None, *self.groups):
-            if name in self._counts:
-                places = [np.flatnonzero(row) for row in self._counts[name]]
-                yield [
-                    name,
-                    [[[int(k), int(row[k])] for k in at] for at, row in zip(places, self._counts[name], strict=True)],
-                ]
 
     def _add(self, name: str | None, counts: Ints) -> None:
         self._counts[name] = self._counts[name] + counts if name in self._counts else counts.astype(np.int64)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED, SAMPLE_SIZE
 from lmgauge.errors import UsageError
-from lmgauge.filtering.groups import MOST_GROUPS, Groups
+from lmgauge.filtering.documents import MOST_GROUPS, Groups
 from lmgauge.numerics.mixing import GOLDEN, mixed
 
 Floats = NDArray[np.float64]
@@ -31,37 +31,22 @@ _LAST_KEY = np.uint64(2**64 - 1)
 _PENDING = 1_024  # documents that may wait until those are left out that have no place any more
 
 
-def document_keys(label: str, first: int, count: int, seed: int) -> Keys:
-    """Return the keys, 64-bit hashes, of consecutive documents of a file."""
-    # -> uint64 [count].
+def document_keys(label: str, numbers: Ints, seed: int) -> Keys:
+    """Return the keys, 64-bit hashes, of documents of a file, whatever batch they come in."""
+    # numbers: int64 [documents], of each in the file, from 1.
+    # -> uint64 [documents].
     digest = hashlib.blake2b(label.encode("utf-8", "surrogateescape"), digest_size=16, key=seed.to_bytes(8, "little"))
     start, pattern = np.frombuffer(digest.digest(), "<u8").astype(np.uint64)
-    numbers = np.arange(first + 1, first + count + 1, dtype=np.uint64)
-    return mixed(mixed(numbers * GOLDEN + start) ^ pattern)
+    return mixed(mixed(numbers.astype(np.uint64) * GOLDEN + start) ^ pattern)
 
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """How documents are sampled.
+    """How documents are sampled."""
 
-    Attributes:
-        size: documents of each group in the sample at most; None for all of them.
-        seed: of the keys, 0 to 2**64 - 1.
-        group: name of the field whose values are the groups; None without groups.
-
-    Raises:
-        UsageError: one of them is out of range.
-    """
-
-    size: int | None = SAMPLE_SIZE
-    seed: int = DEFAULT_SEED
-    group: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.size is not None and self.size < 1:
-            raise UsageError(f"sample of {self.size} documents: at least 1 is needed")
-        if not 0 <= self.seed < 2**64:
-            raise UsageError(f"seed {self.seed} is out of range: 0 to 2**64 - 1")
+    size: int | None = SAMPLE_SIZE  # documents of each group in the sample at most; None for all of them
+    seed: int = DEFAULT_SEED  # of the keys, 0 to 2**64 - 1
+    group: str | None = None  # name of the field whose values are the groups; None without groups
 
 
 @dataclass(frozen=True)
@@ -80,14 +65,13 @@ class PercentileSample:
     def __init__(self, models: int = 1, settings: SampleSettings | None = None) -> None:
         self.models, self.settings = models, settings or SampleSettings()
         self.bad_records = 0
-        self._codes_of: dict[str | None, int] = {None: 0}
-        self._documents: Ints = np.zeros(1, np.int64)
-        self._thresholds: Keys = np.full(1, _LAST_KEY)
+        self._codes_of: dict[str, int] = {}  # 0 is for documents without a group
+        self._documents: Ints = np.zeros(MOST_GROUPS + 1, np.int64)
+        self._thresholds: Keys = np.full(MOST_GROUPS + 1, _LAST_KEY)
         self._keys: Keys = np.zeros(0, np.uint64)
         self._codes: Ints = np.zeros(0, np.int64)
         self._values: Floats = np.zeros((0, models))
         self._waiting: list[tuple[Keys, Ints, Floats]] = []
-        self._waiting_documents = 0
 
     def wanted(self, keys: Keys, groups: Groups) -> NDArray[np.bool_]:
         """Count the documents of a batch, and say which of them may be in the sample: only these need a score."""
@@ -105,8 +89,7 @@ class PercentileSample:
         if values.shape != (len(keys), self.models):
             raise ValueError(f"perplexities of shape {values.shape}; ({len(keys)}, {self.models}) is needed")
         self._waiting.append((keys, self._own_codes(groups), np.where(np.isnan(values), np.nan, values)))
-        self._waiting_documents += len(keys)
-        if self._waiting_documents > max(_PENDING, len(self._keys) // 4):
+        if sum(len(waiting) for waiting, *_ in self._waiting) > max(_PENDING, len(self._keys) // 4):
             self._settle()
 
     def merge(self, other: PercentileSample) -> None:
@@ -114,9 +97,9 @@ class PercentileSample:
         if (self.models, self.settings) != (other.models, other.settings):
             raise UsageError("samples of different models, sizes, seeds or groups cannot be merged; make them alike")
         other._settle()
-        names = [name for name in other._codes_of if name is not None]
-        new_codes = np.concatenate(([0], self._own_codes(Groups(tuple(names), np.arange(len(names))))))
-        np.add.at(self._documents, new_codes, other._documents)
+        names = tuple(other._codes_of)
+        new_codes = self._own_codes(Groups(names, np.arange(-1, len(names))))
+        np.add.at(self._documents, new_codes, other._documents[: len(new_codes)])
         self.bad_records += other.bad_records
         self._waiting.append((other._keys, new_codes[other._codes], other._values))
         self._settle()
@@ -124,7 +107,7 @@ class PercentileSample:
     def groups(self) -> Iterator[tuple[str, GroupSample]]:
         """Yield the groups by name, in the order of their names, each with its sample; documents without one are in none."""
         self._settle()
-        for name in sorted(name for name in self._codes_of if name is not None):
+        for name in sorted(self._codes_of):
             code = self._codes_of[name]
             first, last = np.searchsorted(self._codes, [code, code + 1])
             yield name, GroupSample(int(self._documents[code]), self._values[first:last])
@@ -138,17 +121,12 @@ class PercentileSample:
     def _own_codes(self, groups: Groups) -> Ints:
         # Codes that a batch's groups have here, 0 for none; a new group gets the next one.
         for name in groups.names:
-            if name not in self._codes_of:
-                self._codes_of[name] = len(self._codes_of)
-        new = len(self._codes_of) - len(self._documents)
-        if len(self._codes_of) - 1 > MOST_GROUPS:
+            self._codes_of.setdefault(name, len(self._codes_of) + 1)
+        if len(self._codes_of) > MOST_GROUPS:
             raise UsageError(
                 f"field {self.settings.group!r} has more than {MOST_GROUPS:,} values: it does not name groups of documents; "
                 "choose a field such as the language or the source"
             )
-        if new:
-            self._documents = np.concatenate((self._documents, np.zeros(new, np.int64)))
-            self._thresholds = np.concatenate((self._thresholds, np.full(new, _LAST_KEY)))
         own = np.array([*(self._codes_of[name] for name in groups.names), 0], np.int64)
         return own[groups.codes]
 
@@ -168,4 +146,4 @@ class PercentileSample:
             stays = ranks < size
             order, keys, codes = order[stays], keys[stays], codes[stays]
         self._keys, self._codes, self._values = keys, codes, values[order]
-        self._waiting, self._waiting_documents = [], 0
+        self._waiting = []

@@ -13,41 +13,101 @@ holds the percentile of all documents that were sampled from with a probability 
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
+from lmgauge.decoding import Meta, Perplexity, Whole, decode
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering.options import BY
-from lmgauge.filtering.percentile_file import (
-    PERCENTS,
-    PLACES,
-    GroupPercentiles,
-    ModelPercentiles,
-    as_dict,
-    check_percent,
-    parse,
-    read,
-    write,
-)
+from lmgauge.files import local_path, writing
+from lmgauge.filtering.documents import MOST_GROUPS
+from lmgauge.filtering.options import BY, PERCENTS, check_percent, percent_name
 from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample, SampleSettings
+from lmgauge.json_text import to_json
 from lmgauge.numerics.proportions import binomial_quantiles
 from lmgauge.readable import first_few
 from lmgauge.shown import Shown
 from lmgauge.signature import Signature
 from lmgauge.version import __version__
 
+FORMAT, FORMAT_VERSION = "lmgauge percentiles", 1
+NAMES = tuple(map(percent_name, PERCENTS))
+_TENTHS = [round(10 * percent) for percent in PERCENTS]
+if TYPE_CHECKING:
+    Columns = dict[str, Any]
+else:
+    Columns = dict[str, Whole | Annotated[list[Perplexity | None], Meta(min_length=3, max_length=3)]]
+    """Documents of a sample that have a perplexity (`scored`), and by its name each percentile with the ends of its 95 %
+    interval, None where the sample does not bound it; no percentile where too few documents have a perplexity.
+    """
+
+
 LEAST_DOCUMENTS = 100
 """Scored documents in the sample from which on a group has percentiles of its own."""
 
 LEVEL = 0.95
 
-_TENTHS = np.array([round(10 * percent) for percent in PERCENTS])
+_LARGEST = 2**28
+"""Bytes of the largest file that is read: a thousand groups and a dozen models take less."""
+_INNER_LIST = re.compile(r"\[\n\s*([^][]*?)\n\s*\]")
+"""A list of plain values in indented JSON: a line end outside of a string stands nowhere else."""
+_LINE_END = re.compile(r"\n\s*")
+
+
+@dataclass(frozen=True)
+class GroupPercentiles:
+    """Percentiles of the documents of one group."""
+
+    documents: Whole  # documents of the group that there were
+    sampled: Whole
+    models: dict[str, Columns]  # by the models' names
+
+    def __post_init__(self) -> None:
+        for name, columns in self.models.items():
+            if not {"scored"} <= columns.keys() <= {"scored", *NAMES} or len(columns) not in (1, len(NAMES) + 1):
+                raise ValueError(f"model {name!r} does not have each percentile once")
+            if not (len(columns) > 1) <= columns["scored"] <= self.sampled <= self.documents:
+                raise ValueError("there are more documents in the sample, or with a perplexity, than documents")
+            before = 0.0
+            for row in [columns[percent] for percent in NAMES[: len(columns) - 1]]:
+                value, low, high = row if isinstance(row, list) else [None] * 3
+                if value is None or not max(before, low or 0) <= value <= (math.inf if high is None else high):
+                    raise ValueError(f"a percentile of model {name!r} is not inside its interval or below the one before")
+                before = value
+
+
+@dataclass
+class _Stored:
+    """What stands in a file of percentiles."""
+
+    format: Literal["lmgauge percentiles"]
+    format_version: Literal[1]
+    lmgauge: str
+    models: dict[str, str]
+    settings: dict[str, str]
+    sample: Annotated[int, Meta(ge=1)] | None
+    seed: int
+    group: str | None
+    least: Whole
+    bad_records: Whole
+    overall: GroupPercentiles
+    groups: Annotated[dict[str, GroupPercentiles], Meta(max_length=MOST_GROUPS)]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**64:
+            raise ValueError(f"seed {self.seed} is out of range")
+        if any(group.models.keys() != self.models.keys() for group in (self.overall, *self.groups.values())):
+            raise ValueError("a group does not have the percentiles of each model")
+        if not self.models or any(len(columns) == 1 for columns in self.overall.models.values()):
+            raise ValueError("no model has percentiles of all documents")
+        "".join([*self.models, *self.models.values(), *self.groups]).encode()  # which a lone surrogate has no bytes for
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,9 +169,9 @@ class Percentiles(Shown):
 
         Example:
             >>> import numpy as np
-            >>> from lmgauge.filtering.groups import Groups
+            >>> from lmgauge.filtering.documents import Groups
             >>> from lmgauge.filtering.percentile_sample import PercentileSample, document_keys
-            >>> sample, keys, groups = PercentileSample(1), document_keys("a", 0, 100, seed=1), Groups.none(100)
+            >>> sample, keys, groups = PercentileSample(1), document_keys("a", np.arange(100), 1), Groups.none(100)
             >>> mask = sample.wanted(keys, groups)
             >>> sample.add(keys, groups, np.arange(1.0, 101.0)[:, None])
             >>> Percentiles.learn(sample, {"en": "model:en"}).value("en", None, 10)
@@ -121,7 +181,7 @@ class Percentiles(Shown):
             raise ValueError(f"{len(signatures)} signatures for a sample of {sample.models} models")
         overall = _percentiles(sample.overall(), signatures, 1)
         for name, model in overall.models.items():
-            if not model.scored:
+            if not model["scored"]:
                 raise InputError(f"model {name!r} gave no document a perplexity: there is nothing to learn percentiles from")
         groups = {name: _percentiles(group, signatures, least) for name, group in sample.groups()}
         return cls(dict(signatures), dict(settings or {}), sample.settings, least, overall, groups, sample.bad_records)
@@ -136,7 +196,13 @@ class Percentiles(Shown):
         Raises:
             InputError: it cannot be read, or is not such a file; the message says where.
         """
-        return cls(**parse(read(path), os.fspath(path)), source=os.fspath(path))
+        name = os.fspath(path)
+        try:
+            with local_path(path).open("rb") as file:
+                raw = file.read(_LARGEST + 1)
+        except OSError as error:
+            raise InputError(f"{name!r}: cannot be read: {error.strerror or error}") from error
+        return replace(cls.from_json(raw, name), source=name)
 
     @classmethod
     def from_json(cls, raw: bytes, where: str) -> Percentiles:
@@ -149,7 +215,11 @@ class Percentiles(Shown):
         Raises:
             InputError: they are not such a file.
         """
-        return cls(**parse(raw, where))
+        if len(raw) > _LARGEST:
+            raise InputError(f"{where!r}: larger than {_LARGEST >> 20} MiB: not a file of percentiles")
+        own = decode(raw, _Stored, repr(where), "a file of percentiles", "make one with 'lmgauge percentiles'")
+        sample = SampleSettings(own.sample, own.seed, own.group)
+        return cls(own.models, own.settings, sample, own.least, own.overall, own.groups, own.bad_records, own.lmgauge)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the percentiles as JSON that people can read; a file that is there is replaced at once or not at all.
@@ -160,7 +230,10 @@ class Percentiles(Shown):
         Raises:
             OutputError: it cannot be written.
         """
-        return write(self.to_dict(), path)
+        text = _INNER_LIST.sub(lambda match: f"[{_LINE_END.sub(' ', match[1])}]", to_json(self.to_dict()))
+        with writing(path) as file:
+            file.write(text.encode("utf-8") + b"\n")
+        return Path(path)
 
     @property
     def percents(self) -> tuple[float, ...]:
@@ -181,22 +254,25 @@ class Percentiles(Shown):
             model: name.
             group: name; None for documents without a group.
         """
-        return group is not None and group in self.groups and bool(self.groups[group].models[model].values)
+        return group is not None and group in self.groups and len(self.groups[group].models[model]) > 1
 
-    def of(self, model: str, group: str | None) -> ModelPercentiles:
+    def of(self, model: str, group: str | None) -> Columns:
         """Return the percentiles that count for a group: its own, or those of all documents.
 
         Args:
             model: name.
             group: name; None for documents without a group, and for all of them.
 
+        Returns:
+            Documents with a perplexity (`scored`), and by its name (`p50`) each percentile and the ends of its interval.
+
         Raises:
             UsageError: there is no such model.
         """
         if model not in self.overall.models:
             raise UsageError(f"{self._name} has percentiles of {first_few([*self.overall.models])}, not of model {model!r}")
-        own = self.groups.get(group) if group is not None else None
-        return own.models[model] if own is not None and own.models[model].values else self.overall.models[model]
+        own = self.groups[group] if group is not None and self.has_own(model, group) else self.overall
+        return own.models[model]
 
     def value(self, model: str, group: str | None, percent: float) -> float:
         """Return the perplexity at a percentile.
@@ -209,7 +285,8 @@ class Percentiles(Shown):
         Raises:
             UsageError: there is no such model, or no such percentile.
         """
-        return self.of(model, group).values[PLACES[check_percent(percent)]]
+        value: float = self.of(model, group)[percent_name(check_percent(percent))][0]
+        return value
 
     def interval(self, model: str, group: str | None, percent: float) -> tuple[float | None, float | None]:
         """Return the ends of a percentile's 95 % interval; None where the sample does not bound it.
@@ -222,8 +299,8 @@ class Percentiles(Shown):
         Raises:
             UsageError: there is no such model, or no such percentile.
         """
-        own, place = self.of(model, group), PLACES[check_percent(percent)]
-        return own.low[place], own.high[place]
+        _, low, high = self.of(model, group)[percent_name(check_percent(percent))]
+        return low, high
 
     def check(
         self, signatures: Mapping[str, str], settings: Mapping[str, str] | None = None, group: str | None = None
@@ -243,20 +320,33 @@ class Percentiles(Shown):
             if name not in self.signatures:
                 learned = first_few([*self.signatures])
                 raise UsageError(f"{self._name} has percentiles of {learned}, not of model {name!r}; {again}")
-            if what := _difference(self.signatures[name], line):
-                raise UsageError(f"{self._name} was learned with another model {name!r}: {what}; {again}")
-        current = settings or {}
-        for name in {**self.settings, **current}:
-            learned, now = self.settings.get(name, "not set"), current.get(name, "not set")
-            if learned != now:
-                raise UsageError(f"{self._name} was learned with {name} {learned!r}, and here it is {now!r}; {again}")
-        if group != self.sample.group:
-            before = _grouped(self.sample.group)
-            raise UsageError(f"{self._name} was learned {before}, and here documents are {_grouped(group)}; {again}")
+            for key, (before, after) in Signature.parse(self.signatures[name]).differences(Signature.parse(line)).items():
+                if key != "v":
+                    what = f"{key} was {_said(before)}, and here it is {_said(after)}"
+                    raise UsageError(f"{self._name} was learned with another model {name!r}: {what}; {again}")
+        then, now = {**self.settings, "group": self.sample.group}, {**(settings or {}), "group": group}
+        for name in {**then, **now}:
+            if then.get(name) != now.get(name):
+                what = f"{name} {_said(then.get(name))}, and here it is {_said(now.get(name))}"
+                raise UsageError(f"{self._name} was learned with {what}; {again}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as in the file."""
-        return as_dict(self)
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "lmgauge": self.version,
+            "models": dict(self.signatures),
+            "settings": dict(self.settings),
+            "group": self.sample.group,
+            "sample": self.sample.size,
+            "seed": self.sample.seed,
+            "least": self.least,
+            "bad_records": self.bad_records,
+            "columns": ["perplexity", "low", "high"],
+            "overall": dict(vars(self.overall)),
+            "groups": {name: dict(vars(group)) for name, group in self.groups.items()},
+        }
 
     @property
     def _name(self) -> str:
@@ -274,19 +364,16 @@ def _percentiles(sample: GroupSample, models: Mapping[str, str], least: int) -> 
     return GroupPercentiles(sample.documents, len(sample.values), columns)
 
 
-def _of_column(column: Floats, least: int, whole: bool) -> ModelPercentiles:
-    ordered = np.sort(column[~np.isnan(column)])
+def _of_column(column: Floats, least: int, whole: bool) -> Columns:
+    ordered = np.sort(column[~np.isnan(column)]).tolist()
     count = len(ordered)
-    if count < max(1, least):
-        return ModelPercentiles(count, (), (), ())
-    ranks = np.maximum(1, -(-count * _TENTHS // 1000))
-    values = tuple(ordered[ranks - 1].tolist())
-    if whole:
-        return ModelPercentiles(count, values, values, values)
-    places = [_interval_ranks(count, int(tenths)) for tenths in _TENTHS]
-    low = tuple(float(ordered[first - 1]) if first >= 1 else None for first, _ in places)
-    high = tuple(float(ordered[last - 1]) if last <= count else None for _, last in places)
-    return ModelPercentiles(count, values, low, high)
+    columns: Columns = {"scored": count}
+    for name, tenths in zip(NAMES, _TENTHS, strict=True) if count >= max(1, least) else ():
+        rank = max(1, -(-count * tenths // 1000))
+        first, last = (rank, rank) if whole else _interval_ranks(count, tenths)
+        low, high = ordered[first - 1] if first >= 1 else None, ordered[last - 1] if last <= count else None
+        columns[name] = [ordered[rank - 1], low, high]
+    return columns
 
 
 @lru_cache(maxsize=4096)
@@ -298,18 +385,5 @@ def _interval_ranks(count: int, tenths: int) -> tuple[int, int]:
     return first, last + 1
 
 
-def _difference(learned: str, now: str) -> str:
-    # What differs between two models' signatures; empty if only the version of lmgauge does.
-    parts = Signature.parse(learned).differences(Signature.parse(now))
-    for key, (before, after) in parts.items():
-        if key != "v":
-            return f"{key} was {_said(before)}, and here it is {_said(after)}"
-    return ""
-
-
 def _said(value: str | None) -> str:
-    return "not there" if value is None else repr(value)
-
-
-def _grouped(group: str | None) -> str:
-    return "not grouped" if group is None else f"by group {group!r}"
+    return "not set" if value is None else repr(value)

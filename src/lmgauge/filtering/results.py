@@ -1,22 +1,86 @@
-"""What filtering documents gives."""
+"""What became of documents that were filtered: of a file, in exact numbers that add up in any order, and of all together."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Annotated, Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.decoding import Meta, Perplexity, Whole
+from lmgauge.filtering.document_scores import DocumentScores
+from lmgauge.filtering.documents import MOST_GROUPS, OTHERS, Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
-from lmgauge.filtering.plan import PlanSummary
-from lmgauge.filtering.rules import BUCKETS, REASONS, PerplexityLimits
-from lmgauge.filtering.tally import STAYS, CorpusTotals, Example, Tally
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
+from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Floats, Judgement, PerplexityLimits, Reason
+from lmgauge.models.segment_totals import SegmentTotals
+from lmgauge.numerics.exact import exact_costs, exact_to_nats
+from lmgauge.numerics.units import nats_to_bits
+from lmgauge.result_list import Tabled
 
-if TYPE_CHECKING:
-    import pandas as pd
+_LAST = ("rules", "group_field", "by", "signatures", "models", "limits", "groups", "examples")
+K = TypeVar("K", bound=str)
+STAYS = REASONS[0]
+EXAMPLES = 5
+"""How many examples there are of what stays, and of what is dropped for each reason."""
+_EXAMPLE_CHARACTERS = 400
+_LARGEST = math.log(np.finfo(np.float64).max)
 
-_NESTED = ("limits", "groups", "examples", "scored", "stays", "totals", "stay_totals")
+
+@dataclass(frozen=True)
+class CorpusTotals:
+    """Sums of a model over documents."""
+
+    documents: Whole = 0
+    bytes: Whole = 0
+    tokens: Whole = 0
+    impossible: Whole = 0  # of them, those of probability zero
+    unseen: Whole = 0  # of them, unseen words
+    ends: Whole = 0
+    # of the possible events, the negative of their log-probabilities in multiples of 2^-80 nats
+    cost: Annotated[int, Meta(ge=0)] = 0
+
+    @classmethod
+    def of(cls, totals: SegmentTotals, sizes: NDArray[np.int64], chosen: NDArray[np.bool_]) -> CorpusTotals:
+        """Return the sums of some of the documents of a batch."""
+        # sizes: int64 [documents], bytes of each text; chosen: bool [documents].
+        columns = (chosen, sizes, totals.events, totals.zeros, totals.unseen, totals.ends)
+        documents, size, tokens, impossible, unseen, ends = (int(column[chosen].sum()) for column in columns)
+        return cls(documents, size, tokens, impossible, unseen, ends, exact_costs(-totals.nats[chosen]))
+
+    def __add__(self, other: CorpusTotals) -> CorpusTotals:
+        return CorpusTotals(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+
+    @property
+    def bits(self) -> float:
+        """Return the bits of all events; infinite where one is impossible."""
+        return math.inf if self.impossible else nats_to_bits(exact_to_nats(self.cost))
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """Return bits for each byte of the texts; None where there is none."""
+        return self.bits / self.bytes if self.bytes else None
+
+    @property
+    def perplexity(self) -> float | None:
+        """Return the perplexity of all tokens together; None where there is none, infinite where an event is impossible."""
+        if not self.tokens:
+            return None
+        nats = exact_to_nats(self.cost) / self.tokens
+        return math.inf if self.impossible or nats > _LARGEST else math.exp(nats)
+
+    @property
+    def unseen_share(self) -> float | None:
+        """Return the share of unseen words among the tokens but `</s>`; None where there is none."""
+        words = self.tokens - self.ends
+        return self.unseen / words if words > 0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return sums and figures as plain values."""
+        names = ("bits", "bits_per_byte", "perplexity", "unseen_share")
+        return dict(vars(self)) | {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -24,14 +88,140 @@ class GroupCounts:
     """Documents of a group, and those of them that stay."""
 
     name: str  # of the group; empty for documents without one
-    documents: int
-    bytes: int
-    stay_documents: int
-    stay_bytes: int
+    documents: Whole
+    bytes: Whole
+    stay_documents: Whole
+    stay_bytes: Whole
+
+    def __add__(self, other: GroupCounts) -> GroupCounts:
+        return replace(self, **{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)[1:]})
+
+
+@dataclass(frozen=True)
+class Example:
+    """A document to look at."""
+
+    key: Annotated[int, Meta(ge=0)]  # by which it was drawn: examples are those with the lowest keys
+    place: str  # file and line, or its id
+    text: str
+    perplexity: Mapping[str, Perplexity | None]  # by the name of the model; None where there is none
+
+
+@dataclass
+class Tally:
+    """Counts documents by what became of them."""
+
+    records: Whole
+    bytes: Whole
+    stand_in: Whole
+    reasons: dict[Reason, Whole]
+    problems: dict[str, Whole]
+    first_problems: dict[str, str]
+    groups: dict[str, GroupCounts]
+    buckets: dict[Bucket, Whole]
+    scored: PerplexityHistogram
+    stays: PerplexityHistogram
+    totals: dict[str, CorpusTotals]
+    stay_totals: dict[str, CorpusTotals]
+    examples: dict[Reason, Annotated[list[Example], Meta(max_length=EXAMPLES)]]
+
+    def __post_init__(self) -> None:
+        models = {*self.scored.models}
+        if not (self.scored.models == self.stays.models and models == self.totals.keys() == self.stay_totals.keys()):
+            raise ValueError("its figures are not of the same models")
+
+    @classmethod
+    def of_nothing(cls, models: Sequence[str]) -> Tally:
+        """Return what counts no document yet."""
+        histograms = PerplexityHistogram(models), PerplexityHistogram(models)
+        totals, stay_totals = (dict.fromkeys(models, CorpusTotals()) for _ in range(2))
+        return cls(0, 0, 0, {}, {}, {}, {}, {}, *histograms, totals, stay_totals, {})
+
+    def count_problem(self, reason: str, place: str) -> None:
+        """Count a record that cannot be used."""
+        self.problems[reason] = self.problems.get(reason, 0) + 1
+        self.first_problems.setdefault(reason, place)
+
+    def count(self, scores: DocumentScores, perplexity: Floats, judgement: Judgement, groups: Groups) -> None:
+        """Count the documents of a batch."""
+        # perplexity: float64 [documents, models]; NaN where there is none.
+        usable = ~scores.missing()
+        for sums, chosen in ((self.totals, usable), (self.stay_totals, usable & (judgement.reasons == 0))):
+            _add(sums, {name: CorpusTotals.of(own, scores.bytes, chosen) for name, own in scores.sums.items()})
+        reasons = judgement.reasons[usable]
+        stay = reasons == 0
+        sizes, perplexity, own = scores.bytes[usable], perplexity[usable], groups.where(usable).limited(self.groups)
+        self.records += len(usable)
+        self.bytes += int(sizes.sum())
+        self.stand_in += int(np.count_nonzero(judgement.stand_in & usable))
+        _add(self.reasons, _counted(reasons, REASONS))
+        _add(self.buckets, _counted(judgement.buckets[usable][stay], BUCKETS))
+        self.scored.add(own, perplexity)
+        self.stays.add(own.where(stay), perplexity[stay])
+        cells, names = own.codes + 1, ("", *own.names)
+        weights = (np.ones(len(cells)), sizes, stay, sizes * stay)
+        for name, *counts in zip(names, *(np.bincount(cells, weight, len(names)) for weight in weights), strict=True):
+            if counts[0]:
+                _add(self.groups, {name: GroupCounts(name, *map(int, counts))})
+
+    def draw(self, reason: Reason, examples: list[Example]) -> None:
+        """Take examples of what becomes of documents; those with the lowest keys stay."""
+        all_of_them = sorted([*self.examples.get(reason, []), *examples], key=lambda example: (example.key, example.place))
+        self.examples[reason] = all_of_them[:EXAMPLES]
+
+    def merge(self, other: Tally) -> None:
+        """Add the counts, bytes, totals and examples of another file."""
+        fresh = sorted(other.groups.keys() - self.groups.keys() - {OTHERS})
+        names = dict.fromkeys(fresh[MOST_GROUPS - len(self.groups) + (OTHERS in self.groups) :], OTHERS)
+        for name, counts in other.groups.items():
+            group = names.get(name, name)
+            _add(self.groups, {group: replace(counts, name=group)})
+        self.scored.merge(other.scored, names)
+        self.stays.merge(other.stays, names)
+        _add(vars(self), {name: getattr(other, name) for name in ("records", "bytes", "stand_in")})
+        for what in ("reasons", "problems", "buckets", "totals", "stay_totals"):
+            _add(getattr(self, what), getattr(other, what))
+        for reason, place in other.first_problems.items():
+            self.first_problems.setdefault(reason, place)
+        for what, examples in other.examples.items():
+            self.draw(what, examples)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        return asdict(self) | {"scored": self.scored.to_dict(), "stays": self.stays.to_dict()}
+
+
+def _add(mine: dict[K, Any], theirs: Mapping[K, Any]) -> None:
+    for name, number in theirs.items():
+        mine[name] = mine[name] + number if name in mine else number
+
+
+def _counted(codes: NDArray[np.uint8], names: Sequence[K]) -> dict[K, int]:
+    # How many there are of each code, by its name; codes beyond the names are not counted.
+    counts = np.bincount(codes[codes < len(names)], minlength=len(names)).tolist()
+    return {name: count for name, count in zip(names, counts, strict=True) if count}
+
+
+def example_text(text: bytes) -> str:
+    """Return the first 400 characters of a text, with `…` at the end where it goes on."""
+    begin = text[: 4 * _EXAMPLE_CHARACTERS + 4].decode("utf-8", "ignore")
+    return begin if len(begin) <= _EXAMPLE_CHARACTERS else f"{begin[:_EXAMPLE_CHARACTERS]}…"
 
 
 @dataclass(frozen=True, repr=False)
-class FilteredDocuments(Shown):
+class PlanSummary:
+    """The decisions, as a result states them."""
+
+    models: tuple[str, ...]  # the names of the models, as columns begin
+    signatures: Mapping[str, str]
+    rules: tuple[str, ...]  # what stays, in words
+    limits: tuple[PerplexityLimits, ...]  # of the perplexities of what stays
+    group_field: str | None  # the field of the groups; None without groups
+    by: str | None  # the field that chooses the model; None where every model scores all documents
+
+
+@dataclass(frozen=True, repr=False)
+class FilteredDocuments(PlanSummary, Tabled):
     """What became of the documents of some files.
 
     Attributes:
@@ -80,12 +270,6 @@ class FilteredDocuments(Shown):
     groups: tuple[GroupCounts, ...]
     buckets: Mapping[str, int]
     stand_in: int
-    rules: tuple[str, ...]
-    limits: tuple[PerplexityLimits, ...]
-    group_field: str | None
-    by: str | None
-    signatures: Mapping[str, str]
-    models: tuple[str, ...]
     examples: Mapping[str, Sequence[Example]]
     scored: PerplexityHistogram
     stays: PerplexityHistogram
@@ -102,56 +286,38 @@ class FilteredDocuments(Shown):
             output: where the documents are.
             before: how many files were complete before.
         """
-        total = Tally(list(summary.models))
+        total = Tally.of_nothing(summary.models)
         for tally in tallies:
             total.merge(tally)
-        documents = sum(total.reasons.values())
-        groups = [GroupCounts(name, **counts) for name, counts in sorted(total.groups.items())]
+        as_counted = ("records", "bytes", "first_problems", "stand_in", "scored", "stays", "totals", "stay_totals")
+        groups = tuple(total.groups[name] for name in sorted(total.groups))
         return cls(
             output=output,
             files=len(tallies),
             files_before=before,
-            records=total.records,
-            documents=documents,
-            bytes=total.bytes,
-            stay_documents=total.reasons[STAYS],
+            documents=sum(total.reasons.values()),
+            stay_documents=total.reasons.get(STAYS, 0),
             stay_bytes=sum(group.stay_bytes for group in groups),
-            reasons={reason: total.reasons[reason] for reason in REASONS if total.reasons[reason] and reason != STAYS},
-            problems=dict(total.problems.most_common()),
-            first_problems=total.first_problems,
-            groups=tuple(groups),
-            buckets={bucket: total.buckets[bucket] for bucket in BUCKETS if total.buckets},
-            stand_in=total.stand_in,
+            reasons={reason: total.reasons[reason] for reason in REASONS[1:] if reason in total.reasons},
+            problems=dict(sorted(total.problems.items(), key=lambda one: -one[1])),
+            groups=groups,
+            buckets={bucket: total.buckets.get(bucket, 0) for bucket in BUCKETS if total.buckets},
             examples={reason: total.examples[reason] for reason in REASONS if total.examples.get(reason)},
-            scored=total.scored,
-            stays=total.stays,
-            totals=total.totals,
-            stay_totals=total.stay_totals,
+            **{name: getattr(total, name) for name in as_counted},
             **vars(summary),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values; examples with their texts, histograms as pairs of bin and count."""
-        plain = {name: value for name, value in vars(self).items() if name not in _NESTED}
-        return plain | {
-            "limits": [dict(vars(limits)) for limits in self.limits],
-            "groups": [dict(vars(group)) for group in self.groups],
-            "examples": {reason: [dict(vars(one)) for one in examples] for reason, examples in self.examples.items()},
-            "scored": self.scored.to_dict(),
-            "stays": self.stays.to_dict(),
-            **{
-                what: {name: own.to_dict() for name, own in getattr(self, what).items()}
-                for what in ("totals", "stay_totals")
-            },
-        }
+        nested: dict[str, Any] = {"scored": self.scored.to_dict(), "stays": self.stays.to_dict()}
+        for sums in ("totals", "stay_totals"):
+            nested[sums] = {name: one.to_dict() for name, one in getattr(self, sums).items()}
+        own = asdict(self) | nested
+        return own | {name: own.pop(name) for name in (*_LAST, *nested)}
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row per group.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(dict(vars(group)) for group in self.groups)
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group."""
+        return [asdict(group) for group in self.groups]
 
     def _in_brief(self) -> str:
         counts = f"{self.documents:,} documents scored, {self.bytes:,} bytes"

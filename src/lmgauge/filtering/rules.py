@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.decoding import Perplexity
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 
 if TYPE_CHECKING:
     from lmgauge.filtering.options import FilterRules
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 
-REASONS = (
+Reason = Literal[
     "stays",
     "too short",
     "too long",
@@ -34,12 +34,12 @@ REASONS = (
     "no percentiles",
     "percentile below",
     "percentile above",
-)
+]
+REASONS: tuple[Reason, ...] = get_args(Reason)
 """What the codes of reasons mean, in the order in which the rules apply: a document has the first reason that fits."""
-
-BUCKETS = ("head", "middle", "tail")
+Bucket = Literal["head", "middle", "tail"]
+BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
 """What the codes of buckets mean: of low, medium and high perplexity."""
-
 NO_BUCKET = 255
 """Code of a document without a bucket: it has no perplexity, or no buckets were asked for."""
 
@@ -63,6 +63,10 @@ class Judgement(NamedTuple):
     # bool [documents], True where the percentiles of all documents were used, as the document's group has none
     stand_in: NDArray[np.bool_]
 
+    def bucket_names(self) -> list[Bucket | None]:
+        """Return the name of each document's bucket; None for one without."""
+        return [None if code == NO_BUCKET else BUCKETS[code] for code in self.buckets.tolist()]
+
 
 def judge(
     rules: FilterRules, figures: DocumentFigures, groups: Groups | None = None, percentiles: Percentiles | None = None
@@ -73,48 +77,41 @@ def judge(
     groups = Groups.none(documents) if groups is None else groups
     columns = [figures.models.index(name) for name in rules.counting(figures.models)]
     perplexity = figures.perplexity[:, columns]
-    bounds = _Bounds.of(rules, [figures.models[column] for column in columns], groups, percentiles)
+    (low, high, head, middle), stand_in = _bounds(rules, [figures.models[column] for column in columns], groups, percentiles)
     reasons = np.zeros(documents, np.uint8)
-    for name, dropped in _tests(rules, figures, columns, bounds):
+    for name, dropped in _tests(rules, figures, columns, low, high):
         reasons[dropped & (reasons == 0)] = REASONS.index(name)
     buckets = np.full(documents, NO_BUCKET, np.uint8)
     if rules.buckets is not None:
         scored = ~np.isnan(perplexity[:, 0])
-        middle, tail = (perplexity[:, 0] > cut[:, 0] for cut in (bounds.head, bounds.middle))
-        buckets[scored] = (middle.astype(np.uint8) + tail)[scored]
-    return Judgement(reasons, buckets, bounds.stand_in)
+        above_head, above_middle = (perplexity[:, 0] > cut[:, 0] for cut in (head, middle))
+        buckets[scored] = (above_head.astype(np.uint8) + above_middle)[scored]
+    return Judgement(reasons, buckets, stand_in)
 
 
-class _Bounds(NamedTuple):
-    """Percentiles of each document's group: float64 [documents, models that count]; what is not a bound is infinite."""
-
-    low: Floats
-    high: Floats
-    head: Floats
-    middle: Floats
-    stand_in: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, rules: FilterRules, models: list[str], groups: Groups, percentiles: Percentiles | None) -> _Bounds:
-        # One row for each group of the batch, and a last one for documents without a group (code -1).
-        names = [*groups.names, None]
-        table = np.empty((4, len(names), len(models)))
-        table[0], table[1:] = -math.inf, math.inf
-        stand_in = np.zeros(len(names), bool)
-        if rules.needs_percentiles and percentiles is not None:
-            ends = PercentileEnds(rules, percentiles)
-            for row, name in enumerate(names):
-                for column, model in enumerate(models):
-                    if percentiles.has_stand_in or percentiles.has_own(model, name):
-                        low, high, cuts = ends.of(model, name)
-                        both = -math.inf if low is None else low, math.inf if high is None else high
-                        table[:, row, column] = *both, *(cuts or (math.inf, math.inf))
-                    else:
-                        table[:, row, column] = np.nan
-            if percentiles.groups and percentiles.has_stand_in:
-                stand_in = np.array([not all(percentiles.has_own(model, name) for model in models) for name in names])
-        low_ends, high_ends, head, middle = table[:, groups.codes]
-        return cls(low_ends, high_ends, head, middle, stand_in[groups.codes])
+def _bounds(
+    rules: FilterRules, models: list[str], groups: Groups, percentiles: Percentiles | None
+) -> tuple[Floats, NDArray[np.bool_]]:
+    # Percentiles of each document's group: float64 [4, documents, models that count], the ends of what stays and the cuts of
+    # buckets; what is not a bound is infinite. And where those of all documents stand in: bool [documents].
+    # One row for each group of the batch, and a last one for documents without a group (code -1).
+    names = [*groups.names, None]
+    table = np.empty((4, len(names), len(models)))
+    table[0], table[1:] = -math.inf, math.inf
+    stand_in = np.zeros(len(names), bool)
+    if rules.needs_percentiles and percentiles is not None:
+        ends = PercentileEnds(rules, percentiles)
+        for row, name in enumerate(names):
+            own = [percentiles.has_own(model, name) for model in models]
+            stand_in[row] = bool(percentiles.groups) and percentiles.has_stand_in and not all(own)
+            for column, model in enumerate(models):
+                if own[column] or percentiles.has_stand_in:
+                    low, high, cuts = ends.of(model, name)
+                    both = -math.inf if low is None else low, math.inf if high is None else high
+                    table[:, row, column] = *both, *(cuts or (math.inf, math.inf))
+                else:
+                    table[:, row, column] = np.nan
+    return table[:, groups.codes], stand_in[groups.codes]
 
 
 class PercentileEnds:
@@ -131,8 +128,8 @@ class PercentileEnds:
 
 
 def _tests(
-    rules: FilterRules, figures: DocumentFigures, columns: list[int], bounds: _Bounds
-) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    rules: FilterRules, figures: DocumentFigures, columns: list[int], low: Floats, high: Floats
+) -> Iterator[tuple[Reason, NDArray[np.bool_]]]:
     # Reasons in their order, each with the documents that it fits: a NaN is neither above nor below.
     perplexity, tokens, unseen = (array[:, columns] for array in (figures.perplexity, figures.tokens, figures.unseen))
     if rules.min_bytes is not None:
@@ -150,10 +147,10 @@ def _tests(
     if rules.max_perplexity is not None:
         yield "perplexity above", _any(perplexity > rules.max_perplexity)
     if rules.needs_percentiles:
-        yield "no percentiles", _any(np.isnan(bounds.low))
+        yield "no percentiles", _any(np.isnan(low))
     if rules.keep is not None:
-        yield "percentile below", _any(perplexity <= bounds.low)
-        yield "percentile above", _any(perplexity > bounds.high)
+        yield "percentile below", _any(perplexity <= low)
+        yield "percentile above", _any(perplexity > high)
 
 
 def _any(failed: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -218,28 +215,15 @@ def percentile_lines(rules: FilterRules, models: list[str], percentiles: Percent
     """Yield what percentiles come to, for each group and model."""
     groups = [name for name in percentiles.groups if any(percentiles.has_own(model, name) for model in models)]
     rest = "all other documents" if groups else "all documents"
-    lines = [
-        _of_group(
-            rules,
-            model,
-            name,
-            percentiles,
-            rest if name is None else f"{percentiles.sample.group} {name!r}",
-            len(models) > 1,
-        )
-        for name in [*groups, *([None] if percentiles.has_stand_in else [])]
-        for model in models
-    ]
-    yield from lines[:_MOST_LINES]
-    if len(lines) > _MOST_LINES:
-        yield f"and {len(lines) - _MOST_LINES:,} more"
-
-
-def _of_group(rules: FilterRules, model: str, group: str | None, percentiles: Percentiles, name: str, named: bool) -> str:
+    rows = [(group, model) for group in [*groups, *([None] * percentiles.has_stand_in)] for model in models]
     ends = PercentileEnds(rules, percentiles)
-    low, high, cuts = ends.of(model, group)
-    parts = [] if low is None else [f"above {low:,.6g} (p{ends.low:g})"]
-    parts += [] if high is None else [f"at most {high:,.6g} (p{ends.high:g})"]
-    parts += [f"buckets cut at {' and '.join(f'{cut:,.6g}' for cut in cuts)} ({rules.buckets})"] if cuts else []
-    by = f" by {model!r}" if named else ""
-    return f"{name}: perplexity{by} {', '.join(parts) or 'of any height'}"
+    for group, model in rows[:_MOST_LINES]:
+        low, high, cuts = ends.of(model, group)
+        parts = [] if low is None else [f"above {low:,.6g} (p{ends.low:g})"]
+        parts += [] if high is None else [f"at most {high:,.6g} (p{ends.high:g})"]
+        parts += [f"buckets cut at {' and '.join(f'{cut:,.6g}' for cut in cuts)} ({rules.buckets})"] if cuts else []
+        name = rest if group is None else f"{percentiles.sample.group} {group!r}"
+        by = f" by {model!r}" if len(models) > 1 else ""
+        yield f"{name}: perplexity{by} {', '.join(parts) or 'of any height'}"
+    if len(rows) > _MOST_LINES:
+        yield f"and {len(rows) - _MOST_LINES:,} more"

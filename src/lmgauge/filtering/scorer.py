@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from lmgauge.choices import BadRecordPolicy
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering.document_scores import NO_MODEL, REFUSED, DocumentScores, DocumentSums, column_names
+from lmgauge.filtering.document_scores import FIGURES, NO_MODEL, REFUSED, DocumentScores, DocumentSums
 from lmgauge.filtering.documents import Documents, labels_of, split_lines
 from lmgauge.filtering.options import RecordOptions
 from lmgauge.models.network.options import ScoringOptions
@@ -99,16 +100,11 @@ class Scorer:
         self._scoring, self.threads = scoring or ScoringOptions(), threads
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_loaded"}
+        return {name: value for name, value in vars(self).items() if name != "models"}
 
-    @property
+    @cached_property
     def models(self) -> dict[str, LanguageModel]:
         """The models by name, or with `by` by the value that chooses them; loaded on first use."""
-        if "_loaded" not in vars(self):
-            self._loaded = self._load()
-        return self._loaded
-
-    def _load(self) -> dict[str, LanguageModel]:
         named = list(self._models.values())
         opened = [
             model_at(one, _of_name(self._scoring, name)) if isinstance(one, (str, os.PathLike)) else one
@@ -130,7 +126,7 @@ class Scorer:
     @property
     def column_names(self) -> list[str]:
         """The names of the columns that scores are put into."""
-        return column_names(self.names)
+        return [f"{name}_{figure}" for name in self.names for figure in FIGURES]
 
     @property
     def signatures(self) -> dict[str, str]:
@@ -187,33 +183,32 @@ class Scorer:
             InputError: one cannot be scored, and errors are to "fail".
             UsageError: `by` without values.
         """
-        by = self.settings.by
         problems = dict(documents.problems)
-        if by is None:
-            sums = {name: DocumentSums.nothing(documents.count) for name in self.models}
-            for name, model in self.models.items():
-                self._add(sums[name], model, documents, problems)
-        elif values is None:
-            raise UsageError(f"the field {by!r} chooses the model: give its values")
-        else:
-            sums = {CHOSEN: self._chosen_sums(documents, values, problems)}
+        sums = {name: DocumentSums.nothing(documents.count) for name in self.names}
+        for name, model, own in self._shared_out(documents, values, problems):
+            self._add(sums[name], model, own, problems)
         if problems and self.settings.errors == "fail":
             row = min(problems)
             raise InputError(f"{documents.segments.source}, document {row + 1}: {': '.join(problems[row])}")
         return DocumentScores(documents.byte_counts(), sums, problems)
 
-    def _chosen_sums(
-        self, documents: Documents, values: Sequence[str | None], problems: dict[int, tuple[str, str]]
-    ) -> DocumentSums:
+    def _shared_out(
+        self, documents: Documents, values: Sequence[str | None] | None, problems: dict[int, tuple[str, str]]
+    ) -> Iterator[tuple[str, LanguageModel, Documents]]:
+        # Which documents each model scores, and under which name; one without a model is noted.
+        if self.settings.by is None:
+            yield from ((name, model, documents) for name, model in self.models.items())
+            return
+        if values is None:
+            raise UsageError(f"the field {self.settings.by!r} chooses the model: give its values")
         known = {value: number for number, value in enumerate(self.models)}
         default = known.get(ANY, -1)
         chosen = np.array([known.get(value, default) if value is not None else default for value in values], np.int64)
-        for row in documents.rows[chosen[documents.rows] < 0].tolist():
+        chosen = chosen[documents.rows]
+        for row in documents.rows[chosen < 0].tolist():
             problems[row] = NO_MODEL, f"{self.settings.by} is {values[row]!r}"
-        sums = DocumentSums.nothing(documents.count)
         for number, model in enumerate(self.models.values()):
-            self._add(sums, model, documents.only(chosen[documents.rows] == number), problems)
-        return sums
+            yield CHOSEN, model, documents.only(chosen == number)
 
     def _add(
         self, sums: DocumentSums, model: LanguageModel, documents: Documents, problems: dict[int, tuple[str, str]]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lmgauge.filtering.histogram import Bins
 from lmgauge.numerics.intervals import Interval
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lmgauge.result_list import Tabled
 
 LEVEL = 0.05
 """Below this p-value, adjusted for the number of shares, a share is significantly worse than the best."""
@@ -64,15 +61,6 @@ def _measured(prefix: str, model: MeasuredModel | None, ratio: str) -> dict[str,
 
 
 @dataclass(frozen=True)
-class DifferenceHistogram:
-    """How the documents of the pool differ from the in-domain text."""
-
-    # of the bins, bits per token, rising, one more than bins; the outermost bins also have what lies outside
-    edges: tuple[float, ...]
-    documents: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class SelectionExample:
     """A document of the pool."""
 
@@ -82,7 +70,7 @@ class SelectionExample:
 
 
 @dataclass(frozen=True, repr=False)
-class Selection(Shown):
+class Selection(Tabled):
     """Documents selected from a pool for being like a target.
 
     Attributes:
@@ -98,7 +86,7 @@ class Selection(Shown):
         vocabulary: words that all models know.
         independence: what the intervals take as independent, in words.
         outputs: the files written, empty if none.
-        histogram: of the differences.
+        histogram: of the differences, in bits per token; the outermost bins also have what lies outside.
         examples: documents of the pool by where they stand in the order: the most and the least alike, and those on both
             sides of where the selection ends.
         notes: what a reader must know.
@@ -126,7 +114,7 @@ class Selection(Shown):
     vocabulary: int
     independence: str = ""
     outputs: tuple[str, ...] = ()
-    histogram: DifferenceHistogram | None = field(default=None, repr=False)
+    histogram: Bins | None = field(default=None, repr=False)
     examples: Mapping[str, tuple[SelectionExample, ...]] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
     signature: str = ""
@@ -150,19 +138,15 @@ class Selection(Shown):
             "best_share": None if best is None else best.share,
             "smallest_share_not_worse": None if alike is None else alike.share,
             "tolerance": self.tolerance,
-            "cuts": [cut.to_dict() for cut in self.cuts],
+            "cuts": self.to_rows(),
         }
         others = {name: value for name, value in vars(self).items() if name not in {*first, "histogram"}}
         examples = {where: [dict(vars(one)) for one in examples] for where, examples in self.examples.items()}
         return first | others | {"outputs": list(self.outputs), "notes": list(self.notes), "examples": examples}
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each share that was tried.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame([cut.to_dict() for cut in self.cuts])
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each share that was tried."""
+        return [cut.to_dict() for cut in self.cuts]
 
     def _in_brief(self) -> str:
         chosen = self.chosen

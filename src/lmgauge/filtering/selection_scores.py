@@ -13,21 +13,32 @@ are scored by the model of the second one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, UsageError
+from lmgauge.files import making_parents, refuse_replacing
 from lmgauge.filtering.document_scores import DocumentColumns
-from lmgauge.filtering.selection_settings import SelectionSettings
+from lmgauge.filtering.filter_file import FileJob
+from lmgauge.filtering.filter_files import jobs_of
+from lmgauge.filtering.options import SelectionSettings
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.training import train_ngram
 from lmgauge.models.segment_totals import SumsBlocks
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.progress import say_progress
+from lmgauge.records.formats import reader_of, writer_of
+from lmgauge.records.records import BLOCK_BYTES, Fields, ScoredRecords
+from lmgauge.records.sources import STDIN
+from lmgauge.remote.addresses import is_remote
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.text.split import random_keys
@@ -49,16 +60,10 @@ COLUMNS = ("in_domain_bits_per_token", "pool_bits_per_token", "cross_entropy_dif
 
 @dataclass(frozen=True)
 class EntropyColumns(DocumentColumns):
-    """The cross-entropies of documents, in bits per token; NaN for one without tokens, and for one that is not scored.
+    """The cross-entropies of documents, in bits per token; NaN for one without tokens, and for one that is not scored."""
 
-    Attributes:
-        in_domain, pool: float64 [documents], under I and under N.
-        problems: none; selected records have none.
-    """
-
-    in_domain: Floats
-    pool: Floats
-    problems: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    in_domain: Floats  # float64 [documents], under I
+    pool: Floats  # float64 [documents], under N
 
     @property
     def difference(self) -> Floats:
@@ -92,16 +97,22 @@ class SelectionModels:
         return EntropyColumns(in_domain, first)
 
 
-def document_bytes(pool: Corpus) -> Sizes:
-    """Return the bytes of each document without its terminator, uint32 [documents]; the pool is read once."""
-    sizes = [np.zeros(0, np.uint32)]
+def read_pool(pool: Corpus, texts: Collection[bytes] = ()) -> tuple[Sizes, Chosen]:
+    """Return the bytes of each document without its terminator, and which are one of some texts; the pool is read once."""
+    # -> uint32 [documents]; bool [documents].
+    lengths = np.array(sorted({len(text) for text in texts}), np.uint32)
+    parts = [(np.zeros(0, np.uint32), np.zeros(0, bool))]
     for block in pool:
-        sizes.append((block.ends - block.starts).astype(np.uint32))  # a line or record has at most 1 GB
+        sizes = (block.ends - block.starts).astype(np.uint32)  # a line or record has at most 1 GB
+        copies = np.isin(sizes, lengths)
+        for i in np.flatnonzero(copies).tolist():
+            copies[i] = block.text(i) in texts
+        parts.append((sizes, copies))
         say_progress(f"reading {pool.report.bytes / 1e6:,.0f} MB of the pool")
-    sizes_of_all = np.concatenate(sizes)
-    if np.count_nonzero(sizes_of_all) < 2:
+    all_sizes, all_copies = map(np.concatenate, zip(*parts, strict=True))
+    if np.count_nonzero(all_sizes) < 2:
         raise InputError("the pool has fewer than two documents with text: there is nothing to select from")
-    return sizes_of_all
+    return all_sizes, all_copies
 
 
 def draw_samples(sizes: Sizes, seed: int, wanted: int) -> NDArray[np.uint8]:
@@ -203,3 +214,90 @@ def below(differences: Floats, most: float) -> Chosen:
     with np.errstate(invalid="ignore"):
         chosen: Chosen = differences <= most
     return chosen
+
+
+# -- the selected documents, written ----------------------------------------------------------------------------------------
+def plan_outputs(pool: Corpus, output: str, read: Sequence[str] = ()) -> list[FileJob]:
+    """Return the file that is written for each file of a pool, once it is known that it can be."""
+    if not pool.sources:
+        raise UsageError("the selected documents can be written where the pool is files; this one is strings")
+    if output == STDIN:
+        raise UsageError("-o -: standard output is for the answer; name a file for the selected documents")
+    if pool.settings.get("unit") == "document":
+        raise UsageError("documents that are whole files are not written: leave out the output, or use unit line")
+    if pool.settings.get("errors") == "replace":
+        raise UsageError("records are written as they are, so nothing in them is replaced: use errors skip or fail")
+    jobs, _ = jobs_of(pool.sources, output, columns=False)
+    refuse_replacing(
+        {f"-o ({job.source.name})": job.outputs[""] for job in jobs}, [*(job.source.path for job in jobs), *read]
+    )
+    for job in jobs:
+        writer_of(job.outputs[""], job.form, job.source)
+        # Its first records have no field of the name of one of the columns, or much work would be done for nothing.
+        reader = reader_of(job.source, _fields(pool, job))
+        with closing(iter(reader.blocks(BLOCK_BYTES))) as blocks:  # type: ignore[type-var]  # they are generators
+            for block in islice(blocks, 1):
+                reader.parse(block)
+    return jobs
+
+
+def _fields(pool: Corpus, job: FileJob) -> Fields:
+    # Which fields of the records of a file are read, and which they must not have: lines have no fields.
+    return Fields(str(pool.settings["field"]), taken=frozenset(() if job.form == "text" else COLUMNS))
+
+
+@contextmanager
+def making_folders(jobs: Sequence[FileJob]) -> Iterator[None]:
+    """Make the folders of outputs; those made are removed again if the block fails and nothing is in them."""
+    with ExitStack() as stack:
+        for path in (job.outputs[""] for job in jobs):
+            if not is_remote(path):
+                stack.enter_context(making_parents(Path(path)))
+        yield
+
+
+def write_selected(
+    jobs: Sequence[FileJob],
+    pool: Corpus,
+    chosen: NDArray[np.bool_],
+    models: SelectionModels,
+    *,
+    threads: int | None = None,
+) -> list[str]:
+    """Write the selected documents of each file, in their order; return the files."""
+    # Records keep every field, and get `COLUMNS`; lines of text stay lines, as long as a file of lines is written.
+    # chosen: bool [documents], those to write.
+    first, written = 0, []
+    for job in jobs:
+        own = Corpus.from_files(**(pool.settings | {"paths": [job.source.path]})).with_records(_fields(pool, job).taken)
+        path = job.outputs[""]
+        say_progress(f"writing {path}")
+        scored = partial(_scored, models, first, chosen[first:])
+        with writer_of(path, job.form, job.source) as writer:
+            for records, rows in map_in_order(scored, own, thread_count(threads)):
+                writer.write(records, rows)
+            first += own.report.segments
+            if job is jobs[-1] and first < len(chosen):
+                raise _changed(job.source.name)
+        written.append(path)
+    return written
+
+
+def _scored(
+    models: SelectionModels, first: int, chosen: NDArray[np.bool_], block: Segments
+) -> tuple[ScoredRecords, NDArray[np.intp]]:
+    # The records of a block with the cross-entropies of those that are chosen, and which these are.
+    # first: number in the pool of the first document of the file; chosen: bool [documents from there on].
+    own = chosen[block.first : block.first + len(block)]
+    if block.records is None or len(own) < len(block):
+        raise _changed(block.source)
+    records, rows = block.records
+    in_domain, pool = np.full((2, len(records)), np.nan)
+    if own.any():
+        entropies = models.score_block(block.where(own), np.flatnonzero(own) + block.first + first)
+        in_domain[rows[own]], pool[rows[own]] = entropies.in_domain, entropies.pool
+    return ScoredRecords(records, EntropyColumns(in_domain, pool)), rows[own]
+
+
+def _changed(name: str) -> InputError:
+    return InputError(f"{name}: it changed while documents were selected from it: select again")

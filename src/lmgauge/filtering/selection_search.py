@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.tally import SegmentSums, Tally
-from lmgauge.filtering.plan import FileJob
-from lmgauge.filtering.selection_files import write_selected
+from lmgauge.filtering.filter_file import FileJob
+from lmgauge.filtering.histogram import Bins
+from lmgauge.filtering.options import SelectionSettings
+from lmgauge.filtering.results import example_text
 from lmgauge.filtering.selection_results import (
-    DifferenceHistogram,
     MeasuredModel,
     Selection,
     SelectionCut,
@@ -33,15 +34,14 @@ from lmgauge.filtering.selection_scores import (
     SelectionModels,
     Sizes,
     below,
-    document_bytes,
     first_share,
     measure_differences,
     most_alike_first,
     random_order,
+    read_pool,
     train_models,
+    write_selected,
 )
-from lmgauge.filtering.selection_settings import SelectionSettings
-from lmgauge.filtering.tally import example_text
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.partitioned.limits import TrainingResources
 from lmgauge.models.ngram.training import train_or_within
@@ -120,19 +120,6 @@ def long_texts(held_out: Corpus) -> set[bytes]:
     }
 
 
-def copies_of(texts: set[bytes], pool: Corpus) -> NDArray[np.bool_]:
-    """Return which documents of the pool are one of these texts, byte for byte: bool [documents]."""
-    # pool: read once.
-    lengths = np.array(sorted({len(text) for text in texts}), np.int64)
-    parts = [np.zeros(0, bool)]
-    for block in pool:
-        copies = np.isin(block.ends - block.starts, lengths)
-        for i in np.flatnonzero(copies).tolist():
-            copies[i] = block.text(i) in texts
-        parts.append(copies)
-    return np.concatenate(parts)
-
-
 # -- shares that are tried ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Scored:
@@ -148,19 +135,18 @@ class Scored:
         result = evaluate([model], held_out, threads=threads, watch=lambda i, block, batch, tally: tallies.merge(tally))
         return cls(result.items[0], tallies.per_segment())
 
-    def alone(self) -> MeasuredModel:
-        """Return the figures of this model alone."""
-        return MeasuredModel(self.evaluation.perplexity, self.evaluation.interval)
-
     def versus(self, other: Scored) -> MeasuredModel:
         """Return the figures of this model, its ratio to another of the same text, and the test of their difference."""
         mine, theirs = self.sums, other.sums
+        alone = MeasuredModel(self.evaluation.perplexity, self.evaluation.interval)
+        if other is self:
+            return replace(alone, ratio=1.0)
         events = mine.events[:, None].astype(np.float64)
         (spread,) = Paired((theirs.nats, mine.nats), mine.zeros + theirs.zeros, events, mine.documents).spreads()
         if spread is None:
-            return replace(self.alone(), ratio=self.evaluation.perplexity / other.evaluation.perplexity)
+            return replace(alone, ratio=self.evaluation.perplexity / other.evaluation.perplexity)
         return replace(
-            self.alone(),
+            alone,
             ratio=perplexity_ratio_from_nats(spread.ratio),
             ratio_interval=spread.interval().mapped(perplexity_ratio_from_nats),
             p_value=spread.p_value,
@@ -214,7 +200,7 @@ def try_cuts(
 def compared(tried: Sequence[tuple[SelectionCut, Sequence[Scored]]]) -> list[SelectionCut]:
     """Return shares with their ratios: of each to the best one, and to as much text at random where that was tried."""
     best = min((one for _, (one, *_) in tried), key=lambda one: one.evaluation.perplexity)
-    selected = [replace(one.alone(), ratio=1.0) if one is best else one.versus(best) for _, (one, *_) in tried]
+    selected = [one.versus(best) for _, (one, *_) in tried]
     cuts = []
     adjusted = holm([model.p_value for model in selected])
     for (cut, (one, *random)), model, p_value in zip(tried, selected, adjusted, strict=True):
@@ -237,11 +223,15 @@ def select(
     threads: int | None,
 ) -> Selection:
     """Return what is selected of a pool, written as the jobs say; see `lmgauge.select_documents`."""
-    sizes = document_bytes(pool)
+    texts = set() if goal.held_out is None else long_texts(goal.held_out)
+    sizes, copies = read_pool(pool, texts)
     models = train_models(settings, goal.in_domain, pool, sizes, threads=threads)
     differences = measure_differences(models, pool, threads=threads)
     without_words = int(np.count_nonzero(np.isnan(differences)))
-    notes = _leave_out_copies(differences, goal, pool)
+    notes = [goal.how] if goal.how else []
+    if many := np.count_nonzero(copies):  # models of them would be measured on what they have seen
+        notes.append(f"held-out texts that are in the pool, byte for byte: {many:,}; these documents are never selected")
+        differences[copies] = np.nan
     if np.isnan(differences).all():
         raise InputError("no document of the pool has a word: there is nothing to select")
     measured, cuts = MeasuredPool(pool, sizes, differences), []
@@ -274,15 +264,6 @@ def select(
     )
 
 
-def _leave_out_copies(differences: Floats, goal: Target, pool: Corpus) -> list[str]:
-    # Takes held-out texts out of the pool, whose models would be measured on what they have seen; returns notes on it.
-    texts = set() if goal.held_out is None else long_texts(goal.held_out)
-    copies = copies_of(texts, pool) if texts else np.zeros(len(differences), bool)
-    differences[copies] = np.nan
-    many = f"held-out texts that are in the pool, byte for byte: {int(copies.sum()):,}; these documents are never selected"
-    return [*([goal.how] if goal.how else []), *([many] if copies.any() else [])]
-
-
 def _doubts(own: Evaluation, cuts: Sequence[SelectionCut]) -> list[str]:
     # What a reader must know of the model of the target on the held-out text, and of the shares that were tried.
     notes = [*caveats(own.interval)]
@@ -313,12 +294,12 @@ def _choose(pool: MeasuredPool, cuts: Sequence[SelectionCut], settings: Selectio
     return chosen, pool.cut(chosen)
 
 
-def _histogram(differences: Floats) -> DifferenceHistogram:
+def _histogram(differences: Floats) -> Bins:
     known = differences[~np.isnan(differences)]
     low, high = np.percentile(known, (_OUTERMOST, 100 - _OUTERMOST), overwrite_input=True).tolist()
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
     counts, _ = np.histogram(np.clip(known, edges[0], edges[-1], out=known), edges)
-    return DifferenceHistogram(tuple(edges.tolist()), tuple(counts.tolist()))
+    return Bins(tuple(edges.tolist()), tuple(counts.tolist()))
 
 
 def _signature(settings: SelectionSettings, models: SelectionModels, goal: Target, pool: Corpus) -> str:
@@ -357,16 +338,11 @@ def draw_examples(pool: Corpus, differences: Floats, chosen: Chosen) -> dict[str
         NEXT: range(number, min(number + _EACH, len(order))),
         LEAST: range(max(number + _EACH, len(order) - _EACH), len(order)),
     }
-    places = {where: [int(order[place]) for place in places] for where, places in ranges.items() if places}
-    texts = _examples(pool, differences, sorted(document for documents in places.values() for document in documents))
-    return {where: tuple(texts[document] for document in documents) for where, documents in places.items()}
-
-
-def _examples(pool: Corpus, differences: Floats, documents: list[int]) -> Mapping[int, SelectionExample]:
-    wanted = np.array(documents, np.int64)
-    examples = {}
+    places = {where: order[places.start : places.stop].tolist() for where, places in ranges.items() if places}
+    wanted = np.array(sorted(number for numbers in places.values() for number in numbers), np.int64)
+    texts: dict[int, SelectionExample] = {}
     for block in pool:
-        for i in (wanted[(wanted >= block.first) & (wanted < block.first + len(block))] - block.first).tolist():
-            number = block.first + i
-            examples[number] = SelectionExample(block.place(i), float(differences[number]), example_text(block.text(i)))
-    return examples
+        for number in wanted[(wanted >= block.first) & (wanted < block.first + len(block))].tolist():
+            i = number - block.first
+            texts[number] = SelectionExample(block.place(i), float(differences[number]), example_text(block.text(i)))
+    return {where: tuple(texts[document] for document in documents) for where, documents in places.items()}

@@ -128,7 +128,7 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
         self.stat_update("scored_bytes", value=int(scores.bytes.sum()), unit="batch")
         for name, sums in scores.sums.items():
             self.stat_update(f"{name}_bits", value=float(sums.bits().sum()), unit="batch")
-            self.stat_update(f"{name}_tokens", value=int(sums.totals.events.sum()), unit="batch")
+            self.stat_update(f"{name}_tokens", value=int(sums.events.sum()), unit="batch")
 
 
 class PerplexityStats(BaseStats):  # type: ignore[misc]
@@ -225,7 +225,7 @@ class PerplexityStats(BaseStats):  # type: ignore[misc]
             own: dict[str, int | float] = {}
             for name, sums in scores.sums.items():
                 own[f"{name}_{UNSCORED}"] = int(row in scores.problems)
-                own[f"{name}_{IMPOSSIBLE}"] = int(sums.totals.zeros[row] > 0)
+                own[f"{name}_{IMPOSSIBLE}"] = int(sums.zeros[row] > 0)
                 values = {key: figures[key] for key in (f"{name}_{figure}" for figure in self.figures)}
                 own |= {key: value for key, value in values.items() if value is not None and math.isfinite(value)}
             rows.append(own)

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lmgauge.api.inputs import PATHS
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
-from lmgauge.filtering.documents import labels_of
-from lmgauge.filtering.filter_file import figures_of
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups, labels_of
+from lmgauge.filtering.filter_file import FilterPlan, figures_of
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.plan import FilterPlan
-from lmgauge.filtering.rules import BUCKETS, REASONS, judge
+from lmgauge.filtering.rules import REASONS, judge
 from lmgauge.filtering.scorer import Model, Scorer
 
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ class Verdicts(NamedTuple):
 
     scores: DocumentScores  # what the models make of them
     reasons: list[str | None]  # why a document is dropped, by document; None for one that stays
-    buckets: list[str | None] | None  # "head", "middle" or "tail", by document; None without buckets
+    buckets: Sequence[str | None] | None  # "head", "middle" or "tail", by document; None without buckets
     stand_in: int  # how many were judged by the percentiles of all documents, as their group has none of its own
 
 
@@ -84,10 +82,7 @@ class DocumentFilter:
         for row, (reason, _) in scores.problems.items():
             reasons[row] = reason
         stand_in = int((judgement.stand_in & ~scores.missing()).sum())
-        if plan.bucket_column is None:
-            return Verdicts(scores, reasons, None, stand_in)
-        buckets = [BUCKETS[code] if code < len(BUCKETS) else None for code in judgement.buckets.tolist()]
-        return Verdicts(scores, reasons, buckets, stand_in)
+        return Verdicts(scores, reasons, None if plan.bucket_column is None else judgement.bucket_names(), stand_in)
 
     def judge_table(self, table: pa.Table) -> tuple[pa.Table, list[str | None]]:
         """Return a table with columns of bits, bits per byte and so on, and why each row is dropped (None if it stays)."""

@@ -127,14 +127,14 @@ class Reader(ReaderOfLines):
 class Writer(PackedLines):
     """Writes JSONL: objects as they were, with the members of their scores behind their own; lines of text as objects."""
 
-    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
-        """Write records, and return their bytes before packing; see `RecordWriter`."""
+    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> None:
+        """Write records; see `RecordWriter`."""
         columns = scored.scores.json_columns(rows)
         parts: list[bytes] = []
         for row, members in zip(rows.tolist(), columns, strict=True):
             labels = "".join(f", {json.dumps(name)}: {json.dumps(values[row])}" for name, values in scored.labels.items())
             parts += _open_object(scored.records, row), members.encode(), labels.encode(), b"}\n"
-        return self.put(parts)
+        self.put(parts)
 
 
 def _open_object(records: Records, row: int) -> bytes:

@@ -168,16 +168,16 @@ class PackedLines(RecordWriter):
         self._file = self._stack.enter_context(writing_packed(self._path))
         return self
 
-    def put(self, parts: Iterable[bytes]) -> int:
-        """Add bytes, and return how many."""
+    def put(self, parts: Iterable[bytes]) -> None:
+        """Add bytes."""
         with naming(self._path):
-            return self._file.write(b"".join(parts))
+            self._file.write(b"".join(parts))
 
 
 class Writer(PackedLines):
     """Writes the lines of documents as they were; columns have no place there."""
 
-    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
-        """Write lines, and return their bytes before packing; see `RecordWriter`."""
+    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> None:
+        """Write lines; see `RecordWriter`."""
         lines = scored.records.raw
-        return self.put(lines[row] + b"\n" for row in rows.tolist())
+        self.put(lines[row] + b"\n" for row in rows.tolist())

@@ -78,6 +78,8 @@ class Reader(RecordReader):
 
     def parse(self, block: RawBlock) -> Records:
         table: pa.Table = block.content
+        if taken := self.fields.taken.intersection(table.column_names):
+            raise name_taken(self.source.name, min(taken))
         name, numbers = self.fields.text, np.arange(block.first, block.first + len(table))
         texts = Strings.of_column(one_array(table[name]), lists=self.fields.lists)
         if texts is None:
@@ -155,8 +157,8 @@ class Writer(RecordWriter):
             raise
         return self._stack.__exit__(*error)
 
-    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
-        """Write rows, and return their bytes in memory; see `RecordWriter`."""
+    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> None:
+        """Write rows; see `RecordWriter`."""
         import pyarrow as pa
 
         table: pa.Table = scored.records.raw
@@ -164,14 +166,10 @@ class Writer(RecordWriter):
             name: pa.array(list(values), pa.string()) for name, values in scored.labels.items()
         }
         for name, array in columns.items():
-            if name in table.column_names:
-                raise name_taken(scored.records.source, name)
             table = table.append_column(name, array)
-        chosen = _chosen(table, rows)
-        self._waiting.append(chosen)
+        self._waiting.append(_chosen(table, rows))
         if sum(part.nbytes for part in self._waiting) >= _TOGETHER or self._writer is None:
             self._flush()
-        return int(chosen.nbytes)
 
     def _flush(self) -> None:
         import pyarrow as pa

@@ -226,8 +226,8 @@ class RecordWriter(ABC):
         return self._stack.__exit__(*error)
 
     @abstractmethod
-    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
-        """Write some of the records, by their places and in their order; return their size in bytes."""
+    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> None:
+        """Write some of the records, by their places and in their order."""
 
 
 def name_taken(where: str, name: str) -> InputError:

@@ -208,8 +208,8 @@ class Writer(PackedLines):
         super().__init__(path, form)
         self._quotes, self._is_empty = form == "csv", True
 
-    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
-        """Write lines, and return their bytes before packing; see `RecordWriter`."""
+    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> None:
+        """Write lines; see `RecordWriter`."""
         records = scored.records
         parts = []
         if self._is_empty and records.names is not None:
@@ -218,7 +218,7 @@ class Writer(PackedLines):
         for row, figures in zip(rows.tolist(), scored.scores.cells(rows), strict=True):
             labels = (values[row] or "" for values in scored.labels.values())
             parts += records.raw[row], self._joined((*figures, *labels))
-        return self.put(parts)
+        self.put(parts)
 
     def _joined(self, cells: Sequence[str]) -> bytes:
         # What stands behind a record: cells, and the end of the line.

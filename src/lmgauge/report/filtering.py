@@ -12,10 +12,9 @@ from lmgauge.report.formats import counted, number, share_of
 from lmgauge.signature import Signature
 
 if TYPE_CHECKING:
-    from lmgauge.filtering.histogram import PerplexityBins
-    from lmgauge.filtering.results import FilteredDocuments, GroupCounts
+    from lmgauge.filtering.histogram import Bins
+    from lmgauge.filtering.results import Example, FilteredDocuments, GroupCounts
     from lmgauge.filtering.rules import PerplexityLimits
-    from lmgauge.filtering.tally import Example
 
 _MOST_ROWS = 40
 _MOST_CHARTS = 4
@@ -181,7 +180,7 @@ def _ends(limits: PerplexityLimits) -> tuple[float, ...]:
     return tuple(sorted({end for end in ends if end is not None and math.isfinite(end)}))
 
 
-def _not_drawn(bins: PerplexityBins) -> str:
+def _not_drawn(bins: Bins) -> str:
     infinite = f"{counted(bins.infinite, 'document')} with an impossible event" if bins.infinite else ""
     unscored = f"{counted(bins.unscored, 'document')} with nothing to score" if bins.unscored else ""
     parts = [part for part in (infinite, unscored) if part]

@@ -41,7 +41,7 @@ def _table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
     columns = [
         doc.labels(percentiles.sample.group or "group", ["all" if name is None else name for name in rows]),
         doc.numbers("documents", [group.documents for group in groups], form="count"),
-        doc.numbers("scored", [group.models[model].scored for group in groups], form="count", drop=6),
+        doc.numbers("scored", [group.models[model]["scored"] for group in groups], form="count", drop=6),
     ]
     is_sampled = any(group.sampled < group.documents for group in groups)
     for percent, drop in zip(SHOWN, (1, 3, 5, 4, 2), strict=True):  # the ends of the outer percentiles go first
@@ -73,7 +73,7 @@ def _notes(percentiles: Percentiles) -> Iterator[str]:
     if percentiles.bad_records:
         yield f"{counted(percentiles.bad_records, 'record')} without valid text left out"
     for name, model in overall.models.items():
-        if missing := overall.sampled - model.scored:
+        if missing := overall.sampled - model["scored"]:
             yield f"{missing:,} of {overall.sampled:,} sampled documents have no perplexity by {name}"
     judges = "judges them by the percentiles of all" if percentiles.has_stand_in else "drops them: no model is for them"
     small = [name for name in percentiles.groups if not all(percentiles.has_own(model, name) for model in overall.models)]
@@ -110,7 +110,6 @@ def _chart(percentiles: Percentiles, model: str) -> doc.ChartData:
 
 def _line(percentiles: Percentiles, model: str, group: str | None) -> doc.Series:
     own = percentiles.of(model, group)
-    drawn = [place for place, percent in enumerate(percentiles.percents) if not 1 < percent < 99 or percent % 2 == 0]
-    x = tuple(percentiles.percents[place] for place in drawn)
-    y, low, high = (tuple(column[place] for place in drawn) for column in (own.values, own.low, own.high))
+    x = tuple(percent for percent in percentiles.percents if not 1 < percent < 99 or percent % 2 == 0)
+    y, low, high = zip(*(own[f"p{percent:g}"] for percent in x), strict=True)
     return doc.Series("all documents" if group is None else group, x, y, low, high)

@@ -176,7 +176,7 @@ def _charts(selection: Selection) -> Iterator[doc.ChartData]:
         )  # fmt: skip
     histogram = selection.histogram
     if histogram is not None:
-        counts = (*histogram.documents, None)
+        counts = (*histogram.counts, None)
         bins = doc.Series("documents", histogram.edges, counts)
         yield doc.ChartData(
             "differences", "How the documents of the pool differ from the target", "difference", "documents", "", (bins,),
