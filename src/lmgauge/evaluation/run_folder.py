@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 from lmgauge.decoding import decode
+from lmgauge.digests import file_sha256
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.files import folder_named, is_special, locking, writing_directory
 from lmgauge.places import read_json, write_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
-from lmgauge.work.manifest import changed_file, file_sha256, sealed
+from lmgauge.work.manifest import changed_file, sealed
 
 _LOG = logging.getLogger(__name__)
 EVALUATION_FILE = "evaluation.json"

@@ -6,7 +6,6 @@ if, and only if, what they are made of is equal: the version of lmgauge, digests
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -16,8 +15,9 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from lmgauge.decoding import decode
+from lmgauge.digests import digest, file_sha256, growing_digest
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import reason_of, regular
+from lmgauge.files import reason_of
 from lmgauge.json_text import from_json, plain, to_json
 from lmgauge.places import read_json, shown_name, write_json
 from lmgauge.remote.addresses import PathLike
@@ -105,22 +105,15 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def content_fingerprint(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 of what a JSON file holds, without its own fingerprint; the order of keys does not matter."""
-    own = {key: value for key, value in content.items() if key != "fingerprint"}
-    return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
+    return digest({key: value for key, value in content.items() if key != "fingerprint"})
 
 
 def changed_file(place: PathLike, content: Mapping[str, Any], files: Mapping[str, str]) -> str:
     """Return which was changed after it was written: a sealed JSON file, or one beside it of a digest; empty if none was."""
     if content.get("fingerprint") != content_fingerprint(content):
         return shown_name(place)
-    beside = {Path(place).with_name(name): digest for name, digest in files.items()}
-    return next((str(path) for path, digest in beside.items() if file_sha256(path) != digest), "")
-
-
-def file_sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of the bytes of a file of a disk."""
-    with open(path, "rb", opener=regular) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    beside = {Path(place).with_name(name): sha256 for name, sha256 in files.items()}
+    return next((str(path) for path, sha256 in beside.items() if file_sha256(path) != sha256), "")
 
 
 def seal(file: IO[bytes]) -> None:
@@ -146,11 +139,11 @@ def _seals(file: IO[bytes]) -> tuple[int, bytes, bytes]:
     there = _SEAL.findall(end)[-1:]
     if not there:
         raise InputError("it has no seal: it was cut off, or another program wrote it")
-    digest, left = hashlib.sha256(), tail + end.rindex(there[0])
+    whole, left = growing_digest(), tail + end.rindex(there[0])
     place = left
     file.seek(0)
     while left and (data := file.read(min(left, 1 << 20))):
-        digest.update(data)
+        whole.update(data)
         left -= len(data)
-    digest.update(UNSEALED + end[place - tail + len(UNSEALED) :])
-    return place, there[0], b"sha256:" + digest.hexdigest().encode()
+    whole.update(UNSEALED + end[place - tail + len(UNSEALED) :])
+    return place, there[0], b"sha256:" + whole.hexdigest().encode()

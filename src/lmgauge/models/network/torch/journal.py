@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from base64 import b64decode, b64encode
 from pathlib import Path
 from threading import Lock
@@ -10,6 +9,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.digests import digest
 from lmgauge.files import OutputError, reason_of
 from lmgauge.models.network.engine import Job
 from lmgauge.work.notes import Notes
@@ -21,7 +21,7 @@ class Journal:
     # Several threads may use it.
 
     def __init__(self, path: Path, model: str) -> None:
-        self._model, self._open, self._lock = hashlib.sha256(model.encode()), True, Lock()
+        self._model, self._open, self._lock = model, True, Lock()
         self.taken = 0
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,11 +53,8 @@ class Journal:
         self._notes.close()
 
     def _key(self, job: Job) -> tuple[str]:
-        digest = self._model.copy()
-        digest.update(len(job.targets).to_bytes(8, "little"))
-        digest.update(np.ascontiguousarray(job.ids, "<i8").data)
-        digest.update(np.ascontiguousarray(job.targets[-1:], "<i8").data)
-        return (digest.hexdigest()[:32],)
+        shown, last = (np.ascontiguousarray(ids, "<i8").data for ids in (job.ids, job.targets[-1:]))
+        return (digest(self._model, len(job.targets).to_bytes(8, "little"), shown, last)[:32],)
 
 
 def _scores(stored: str) -> NDArray[np.float64]:
