@@ -17,7 +17,7 @@ from lmgauge.files import writing
 from lmgauge.json_text import from_json
 from lmgauge.records.jsonl import object_rows
 from lmgauge.records.lines import text_lines
-from lmgauge.records.parquet_files import batches_of, open_parquet
+from lmgauge.records.parquet_files import batches_of, is_parquet, open_parquet
 from lmgauge.records.sources import find_sources
 from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
 
@@ -186,9 +186,8 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
     if is_json_lines(path):
         return {}
     with _reading(path):
-        with path.open("rb") as file:
-            is_parquet = file.read(4) == b"PAR1"
-        if not is_parquet:
+        path.open("rb").close()  # where it cannot be read, that is what is wrong
+        if not is_parquet(path):
             first = "a text is evaluated first: `lmgauge eval -m MODEL TEXT -o RUN`"
             if path.suffix in (".csv", ".tsv"):
                 first = f"a table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUN`"
