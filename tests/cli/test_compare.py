@@ -240,7 +240,7 @@ SPOILED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no folder": (lambda f: shutil.rmtree(f), "no such run; `lmgauge eval"),
     "empty evaluation": (lambda f: (f / "evaluation.json").write_text(""), "is not an evaluation as lmgauge writes it"),
     "cut table": (
-        lambda f: (f / "scores.parquet").write_bytes((f / "scores.parquet").read_bytes()[:-9]), "was changed after it was written"
+        lambda f: (f / "scores.parquet").write_bytes((f / "scores.parquet").read_bytes()[:-9]), "was changed after"
     ),
 }  # fmt: skip
 
