@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lmgauge.digests import digest
+from lmgauge.files import regular
 from lmgauge.temporaries import temporary_beside
 from lmgauge.version import __version__
 
@@ -52,8 +52,12 @@ class FileState:
         """Return True if this very file was found sound before."""
         if not _REMEMBERS:
             return False
-        record = self._read()
-        return record is not None and record == asdict(self)
+        try:
+            with open(self._record, "rb", opener=regular) as file:
+                own = os.fstat(file.fileno()).st_uid == os.geteuid()
+                return own and file.read(_MOST_BYTES) == self._content
+        except (OSError, ValueError):
+            return False
 
     def remember(self, file: Path, since_ns: int) -> None:
         """Record that a file was found sound, unless it changed meanwhile; if that cannot be recorded, nothing happens."""
@@ -68,21 +72,9 @@ class FileState:
         name = digest(f"{self.device} {self.inode}")[:32]
         return records_folder() / f"{name}.json"
 
-    def _read(self) -> object:
-        try:
-            opened = os.open(self._record, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        except (OSError, ValueError):
-            return None
-        try:
-            seen = os.fstat(opened)
-            if not stat.S_ISREG(seen.st_mode) or seen.st_uid != os.geteuid() or seen.st_size > _MOST_BYTES:
-                return None
-            record: object = json.loads(os.read(opened, _MOST_BYTES))
-            return record
-        except (OSError, ValueError, RecursionError):
-            return None
-        finally:
-            os.close(opened)
+    @property
+    def _content(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
 
     def _write(self) -> None:
         folder = self._record.parent
@@ -93,7 +85,7 @@ class FileState:
                 old.unlink()
         # Not `files.writing`, which writes through a link or into a pipe: whatever stands there is replaced.
         with temporary_beside(self._record, folder=False) as temporary:
-            temporary.write_bytes(json.dumps(asdict(self)).encode())
+            temporary.write_bytes(self._content)
             os.replace(temporary, self._record)
 
 
