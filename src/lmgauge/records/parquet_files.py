@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lmgauge.errors import InputError
-from lmgauge.places import is_remote
-from lmgauge.remote.reading import open_in_parts
+from lmgauge.remote.addresses import is_remote
+from lmgauge.remote.reading import Parts
+from lmgauge.remote.stores import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,10 +34,11 @@ def open_parquet(
             with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
                 yield file
             return
-        with open_in_parts(os.fspath(place), version) as parts, pq.ParquetFile(parts, buffer_size=_BUFFER) as file:
+        parts = Parts(opened(os.fspath(place), version))
+        with io.BufferedReader(parts, 1) as whole, pq.ParquetFile(whole, buffer_size=_BUFFER) as file:
             parts.expect(_parts_of(file.metadata, columns))
             yield file
-            parts.check_unchanged()
+            parts.store.check_unchanged()
     except UnicodeDecodeError as error:  # of a column's name
         raise pa.ArrowInvalid(f"a name in it is not valid UTF-8: {error}") from error
 

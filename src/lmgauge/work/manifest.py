@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 from lmgauge.decoding import decode
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import reason_of, regular
+from lmgauge.files import reason_of, regular, writing
 from lmgauge.json_text import from_json, plain, to_json
-from lmgauge.places import read_json, shown_name, write_json
-from lmgauge.remote.addresses import PathLike
+from lmgauge.places import read_json
+from lmgauge.remote.addresses import PathLike, shown_name
 from lmgauge.version import __version__
 
 T = TypeVar("T")
@@ -51,7 +51,8 @@ def write_manifest(
     """Write a manifest, whole or not at all; `files` are names of files beside it that are complete."""
     digests = {name: file_sha256(Path(place).with_name(name)) for name in files}
     content = plain({"job": job, "made_of": described(made_of), "facts": facts, "files": digests})
-    write_json(place, content | {"fingerprint": content_fingerprint(content)})
+    with writing(place) as file:
+        file.write((to_json(content | {"fingerprint": content_fingerprint(content)}) + "\n").encode())
 
 
 def read_manifest(place: PathLike, files: Sequence[str] = ()) -> Manifest:
