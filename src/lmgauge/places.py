@@ -12,7 +12,8 @@ from io import BufferedReader
 from typing import TypeVar
 
 from lmgauge.errors import InputError, LmgaugeError, UsageError
-from lmgauge.files import OutputError, read_regular, reason_of
+from lmgauge.files import OutputError, read_regular, reason_of, writing
+from lmgauge.json_text import to_json
 from lmgauge.remote.addresses import FileState, PathLike, is_remote, shown_name
 from lmgauge.remote.stores import opened, store_of
 from lmgauge.threads import map_in_order
@@ -119,3 +120,9 @@ def read_json(place: PathLike, kind: type[T], what: str, remedy: str, error: typ
     except OSError as fault:
         raise error(f"{shown_name(place)!r}: {reason_of(fault)}") from fault
     return decode(content, kind, shown_name(place), what, remedy, error)
+
+
+def write_json(place: PathLike, document: object) -> None:
+    """Write a small JSON file, whole or not at all."""
+    with writing(place) as file:
+        file.write((to_json(document) + "\n").encode())

@@ -6,9 +6,10 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeGuard
 
 from lmgauge.errors import InputError
+from lmgauge.files import regular
 from lmgauge.remote.addresses import is_remote
 from lmgauge.remote.reading import Parts
 from lmgauge.remote.stores import opened
@@ -22,25 +23,34 @@ _BUFFER = 1 << 20
 
 @contextmanager
 def open_parquet(
-    place: str | os.PathLike[str], version: str = "", columns: Sequence[str] | None = None
+    place: str | os.PathLike[str] | IO[bytes], version: str = "", columns: Sequence[str] | None = None
 ) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file to read it in batches, in constant memory."""
+    """Open a Parquet file, or one that is open, to read it in batches, in constant memory."""
     # columns: those that will be read, so that their bytes alone are sent; None for all.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        if not is_remote(place):
+        if not isinstance(place, str | os.PathLike) or not is_remote(place):
             with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
                 yield file
             return
         parts = Parts(opened(os.fspath(place), version))
-        with io.BufferedReader(parts, 1) as whole, pq.ParquetFile(whole, buffer_size=_BUFFER) as file:
+        with io.BufferedReader(parts, 1) as remote, pq.ParquetFile(remote, buffer_size=_BUFFER) as file:
             parts.expect(_parts_of(file.metadata, columns))
             yield file
             parts.store.check_unchanged()
     except UnicodeDecodeError as error:  # of a column's name
         raise pa.ArrowInvalid(f"a name in it is not valid UTF-8: {error}") from error
+
+
+def is_parquet(path: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Return True for the path of a file that begins with the bytes of Parquet, as no model does."""
+    try:
+        with open(path, "rb", opener=regular) as file:  # type: ignore[call-overload]
+            return bool(file.read(4) == b"PAR1")
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def batches_of(file: pq.ParquetFile, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -57,12 +67,8 @@ def refuse_missing_rows(file: pq.ParquetFile, rows: int, name: str) -> None:
 
 
 def _parts_of(metadata: pq.FileMetaData, columns: Sequence[str] | None) -> Iterator[tuple[int, int]]:
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for index in range(group.num_columns):
-            column = group.column(index)
-            if columns is not None and column.path_in_schema.partition(".")[0] not in columns:
-                continue
-            pages = [column.data_page_offset, column.dictionary_page_offset]
-            start = min(offset for offset in pages if offset is not None)
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    for column in (group.column(number) for group in groups for number in range(group.num_columns)):
+        if columns is None or column.path_in_schema.partition(".")[0] in columns:
+            start = min(at for at in (column.data_page_offset, column.dictionary_page_offset) if at is not None)
             yield start, start + column.total_compressed_size
