@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lmgauge.models.ngram.levels import Level
 from lmgauge.models.ngram.packed_tables import PackedTable, TableBuilder
-from lmgauge.models.ngram.partitioned import shape
+from lmgauge.models.ngram.partitioned import links
 from lmgauge.work.engine import Engine
 
 
@@ -58,7 +58,7 @@ def pack_at_once(orders: Sequence[Grams], vocabulary: int) -> list[PackedTable]:
 
 def hold_partitions(
     engine: Engine, orders: Sequence[Grams], partitions: int, seed: int
-) -> tuple[list[list[shape.Grams]], list[int]]:
+) -> tuple[list[list[links.Grams]], list[int]]:
     """Write the n-grams of each partition, those that begin with the same two words; return them, and how many stay.
 
     Args:
@@ -70,7 +70,7 @@ def hold_partitions(
     random = np.random.default_rng(seed)
     of = random.integers(0, partitions, len(orders[0].parents)) if orders else np.zeros(0, np.int64)
     below: NDArray[np.int64] | None = None
-    held = list[list[shape.Grams]]()
+    held = list[list[links.Grams]]()
     for k, grams in enumerate(orders, 2):
         of = of if k == 2 else of[grams.parents]
         rows = np.zeros(len(of), np.int64)
@@ -80,7 +80,7 @@ def hold_partitions(
             rows[chosen] = np.arange(len(chosen))
             parents = grams.parents[chosen] if below is None else below[grams.parents[chosen]]
             held[-1].append(
-                shape.Grams(
+                links.Grams(
                     engine.write(f"parents/{k}/{p}", parents.astype(np.uint32)),
                     engine.write(f"words/{k}/{p}", grams.words[chosen]),
                     engine.write(f"probabilities/{k}/{p}", grams.probabilities[chosen]),
