@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from lmgauge.errors import LmgaugeError
 from lmgauge.threads import StoppedError, be_worker, map_as_done
 from lmgauge.work.countdown import Countdown
-from lmgauge.work.stage import Task, failure, sent_failure
+from lmgauge.work.task import Task, failure, sent_failure
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -57,7 +57,7 @@ def run_tasks(
 
 def result_of(task: Task) -> Any:
     """Return what a task returns that reads no arrays."""
-    return task.work(task.number, task.settings)
+    return task.work(task.number, task.taken)
 
 
 class Crew:
@@ -128,7 +128,7 @@ class Worker:
             self.process.join(10)
             code = self.process.exitcode
             if code is not None and code < 0:
-                how = f"was killed by signal {-code}, perhaps for lack of memory: use fewer"
+                how = f"was killed by signal {-code}, perhaps for lack of memory: use fewer processes"
             else:
                 how = f'ended with exit code {code}; a script that trains in processes needs `if __name__ == "__main__":`'
             raise LmgaugeError(f"{task}: its process {how}") from None

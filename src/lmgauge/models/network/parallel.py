@@ -24,7 +24,7 @@ from lmgauge.models.network.engine import Engine, Job
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.threads import OfProcess, map_beside, map_in_order, pool
 from lmgauge.work.executor import Worker, end, result_of, started
-from lmgauge.work.stage import Task
+from lmgauge.work.task import Task
 
 if TYPE_CHECKING:
     from lmgauge.models.network.model import NetworkModel
