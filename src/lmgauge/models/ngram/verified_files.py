@@ -24,7 +24,6 @@ from lmgauge.files import regular
 from lmgauge.temporaries import temporary_beside
 from lmgauge.version import __version__
 
-_REMEMBERS = hasattr(os, "geteuid")  # Windows has no ctime, and no number of a user
 _QUIET_NS = 2_000_000_000
 _MOST_BYTES = 4096
 _MOST_RECORDS = 1000
@@ -50,7 +49,7 @@ class FileState:
 
     def is_known(self) -> bool:
         """Return True if this very file was found sound before."""
-        if not _REMEMBERS:
+        if not hasattr(os, "geteuid"):  # Windows has no ctime, and no number of a user
             return False
         try:
             with open(self._record, "rb", opener=regular) as file:
@@ -61,7 +60,7 @@ class FileState:
 
     def remember(self, file: Path, since_ns: int) -> None:
         """Record that a file was found sound, unless it changed meanwhile; if that cannot be recorded, nothing happens."""
-        if not _REMEMBERS or since_ns - self.ctime_ns < _QUIET_NS:
+        if not hasattr(os, "geteuid") or since_ns - self.ctime_ns < _QUIET_NS:
             return
         with suppress(OSError):
             if FileState.of(file, self.digest) == self:
