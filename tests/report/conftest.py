@@ -27,7 +27,7 @@ from lmgauge.filtering.histogram import Bins
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.results import Example, PlanSummary, Tally
-from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge
+from lmgauge.filtering.rules import PerplexityLimits, judge
 from lmgauge.filtering.selection import SelectedShare, Selection, SelectionExample
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
@@ -159,11 +159,10 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     size = len(groups_of_all)
     perplexity = np.repeat(np.geomspace(2.0, 1e6, size)[:, None], models, axis=1)
     perplexity[-1] = np.inf
-    figures = DocumentFigures(names, np.full(size, 50), perplexity, np.full((size, models), 9), np.zeros((size, models)))
-    judgement = judge(FilterRules(max_perplexity=100, min_bytes=10), figures)
     totals = DocumentSums(-9 * np.log(np.minimum(perplexity[:, 0], 1e9)), *(np.full(size, n) for n in (9, 0, 1, 1)))
-    scores = DocumentScores(figures.bytes, dict.fromkeys(names, totals), {})
-    tally.count(scores, perplexity, judgement, groups_of_all)
+    vars(totals)["perplexity"] = perplexity[:, 0]
+    scores = DocumentScores(np.full(size, 50), dict.fromkeys(names, totals), {})
+    tally.count(scores, judge(FilterRules(max_perplexity=100, min_bytes=10), scores), groups_of_all)
     tally.count_problem("no text", f"{HOSTILE}: {LONG}")
     for key, reason in enumerate(("stays", "perplexity above")):
         texts = (HOSTILE, LONG, "", "\u05d0\u202e\u05d1 <script>alert(1)</script>", "x" * 400)

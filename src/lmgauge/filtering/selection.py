@@ -279,7 +279,8 @@ def _scored(
     records, rows = block.records
     in_domain, pool = np.full((2, len(records)), np.nan)
     in_domain[rows], pool[rows] = entropies.in_domain[here], entropies.pool[here]
-    return ScoredRecords(records, CrossEntropies(in_domain, pool)), rows[chosen[here]]
+    columns = dict(zip(COLUMNS, (in_domain, pool, in_domain - pool), strict=True))
+    return ScoredRecords(records, columns, np.isnan(in_domain)), rows[chosen[here]]
 
 
 def _changed(name: str) -> InputError:

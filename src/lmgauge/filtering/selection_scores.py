@@ -14,13 +14,12 @@ are scored by the model of the second one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.filtering.document_scores import DocumentColumns
 from lmgauge.filtering.options import SelectionSettings
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.training import train_ngram
@@ -41,18 +40,11 @@ Order = NDArray[np.integer[Any]]
 COLUMNS = ("in_domain_bits_per_token", "pool_bits_per_token", "cross_entropy_difference")
 
 
-@dataclass(frozen=True)
-class CrossEntropies(DocumentColumns):
+class CrossEntropies(NamedTuple):
     """The cross-entropies of documents, in bits per token; NaN for one without tokens."""
 
     in_domain: Floats  # float64 [documents], under I
     pool: Floats  # float64 [documents], under N
-
-    def columns(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
-        return dict(zip(COLUMNS, (self.in_domain, self.pool, self.in_domain - self.pool), strict=True))
-
-    def missing(self) -> NDArray[np.bool_]:
-        return np.isnan(self.in_domain)
 
 
 @dataclass(frozen=True)
@@ -128,12 +120,11 @@ def train_models(
 
 def measure_entropies(models: SelectionModels, pool: Corpus, *, threads: int | None = None) -> CrossEntropies:
     """Return the cross-entropies of all documents of a pool."""
-    in_domain, outside = [np.zeros(0)], [np.zeros(0)]
+    parts = [CrossEntropies(np.zeros(0), np.zeros(0))]
     for scored in map_in_order(models.score_block, pool, thread_count(threads)):
-        in_domain.append(scored.in_domain)
-        outside.append(scored.pool)
+        parts.append(scored)
         say_progress(f"scored {pool.report.bytes / 1e6:,.0f} MB of the pool")
-    return CrossEntropies(np.concatenate(in_domain), np.concatenate(outside))
+    return CrossEntropies(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _per_token(model: SumsBlocks, block: Segments) -> Floats:
