@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.digests import digest
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone, targets_only
 from lmgauge.models.ngram.config import NgramConfig
@@ -119,15 +119,10 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
         }
         if not self.settings.eos:
             settings["eos"] = False
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
-        digest.update(self.vocabulary.ids_fingerprint.encode())
-        digest.update(self._digested_tables())
-        return digest.hexdigest()
+        return digest(settings, self.vocabulary.ids_fingerprint, *self._digested_tables())
 
-    def _digested_tables(self) -> bytes:
-        tables = self.tables
-        numbers = json.dumps([self.checksums, tables.full_context, tables.unseen]).encode()
-        return np.ascontiguousarray(tables.unigrams).tobytes() + numbers
+    def _digested_tables(self) -> tuple[object, ...]:
+        return self.tables.unigrams.tobytes(), [self.checksums, self.tables.full_context, self.tables.unseen]
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order; log-probabilities are in nats.
@@ -173,7 +168,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
             >>> [tile.p[0].round(3).tolist() for block in model.distributions(corpus) for tile in block.tiles()]
             [[0.111, 0.0, 0.333, 0.333, 0.222]]
         """
-        from lmgauge.distributions.blocks import rows_among, rows_of  # only for those who ask: this package is large
+        from lmgauge.distributions.blocks import rows_among  # only for those who ask: this package is large
         from lmgauge.models.ngram.distributions import NgramBlock, RowBlock
 
         whole, seen = self.tables.whole(eos=self.settings.eos), 0
@@ -181,7 +176,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
         for batch, contexts in self._score_blocks(segments, spans=spans, threads=threads, contexts=True):
             rows = rows_among(events, seen, len(batch))
             seen += len(batch)
-            yield block(whole, rows_of(batch, rows), contexts[rows])
+            yield block(whole, batch.of_rows(rows), contexts[rows])
 
     def _score_blocks(
         self, segments: Iterable[Segments], *, spans: bool, threads: int | None, contexts: bool = False

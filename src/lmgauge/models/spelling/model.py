@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import WORD_UNITS
 from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.digests import digest
 from lmgauge.errors import UsageError
 from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.models.protocol import LanguageModel
@@ -114,7 +113,7 @@ class SpelledModel(Shown, ScoresStrings):
         parts: list[Any] = ["spelled", self.inner.fingerprint, self.speller.fingerprint if self.speller else ""]
         if self.separators is not None:
             parts.append(self.separators.to_dict())
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return digest(parts)
 
     @property
     def blocks_are_independent(self) -> bool:
@@ -271,7 +270,7 @@ class SpelledModel(Shown, ScoresStrings):
             >>> [tile.p.shape for block in model.distributions(text) for tile in block.tiles()]
             [(6, 7)]
         """
-        from lmgauge.distributions.blocks import distributions_of, rows_among, rows_of  # only for those who ask
+        from lmgauge.distributions.blocks import distributions_of, rows_among  # only for those who ask
         from lmgauge.models.spelling.spelled_distributions import SpelledDistributions
 
         blocks, copies, scored = tee(segments, 3)
@@ -283,7 +282,7 @@ class SpelledModel(Shown, ScoresStrings):
         seen = 0
         # What is spelled depends on the words around it, so that all rows are needed.
         for part, batch in zip(inside, self.score(scored, threads=threads), strict=True):
-            rows = rows_of(batch, rows_among(events, seen, len(batch)))
+            rows = batch.of_rows(rows_among(events, seen, len(batch)))
             seen += len(batch)
             yield SpelledDistributions(part, partial(_as_scored, rows))
 
