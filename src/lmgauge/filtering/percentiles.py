@@ -311,14 +311,14 @@ class Percentiles(Shown):
         Raises:
             UsageError: something differs; the message says what.
         """
-        found = []
+        compared = []
         for name, line in signatures.items():
             self.of(name, None)
             differences = Signature.parse(self.signatures[name]).differences(Signature.parse(line))
-            found += [(f"another model {name!r}: {key} was", *both) for key, both in differences.items() if key != "v"]
+            compared += [(f"another model {name!r}: {key} was", *both) for key, both in differences.items() if key != "v"]
         then, now = {**self.settings, "group": self.sample.group}, {**(settings or {}), "group": group}
-        found += [(name, then.get(name), now.get(name)) for name in {**then, **now}]
-        for what, before, after in found:
+        compared += [(name, then.get(name), now.get(name)) for name in {**then, **now}]
+        for what, before, after in compared:
             if before != after:
                 said = f"{what} {_said(before)}, and here it is {_said(after)}"
                 raise UsageError(f"{self._name} was learned with {said}; {_AGAIN}")

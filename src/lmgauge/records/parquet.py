@@ -188,14 +188,9 @@ def arrow_columns(columns: Mapping[str, Column], missing: NDArray[np.bool_]) -> 
     """Return columns for Arrow, null where there is no figure or the record has none."""
     import pyarrow as pa
 
-    arrays = {}
-    for name, values in columns.items():
-        if isinstance(values, np.ndarray):
-            null = missing | np.isnan(values) if values.dtype.kind == "f" else missing
-            arrays[name] = pa.array(values, mask=null)
-        else:
-            arrays[name] = pa.array(values, pa.string())
-    return arrays
+    nulls = {name: missing | np.isnan(values) for name, values in columns.items() if isinstance(values, np.ndarray)}
+    kinds = {name: None if name in nulls else pa.string() for name in columns}
+    return {name: pa.array(values, kinds[name], mask=nulls.get(name)) for name, values in columns.items()}
 
 
 def _chosen(table: pa.Table, rows: NDArray[np.intp]) -> pa.Table:
