@@ -32,8 +32,9 @@ from lmgauge.filtering.options import BY, PERCENTS, check_percent, percent_name
 from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample, SampleSettings
 from lmgauge.json_text import to_json
 from lmgauge.numerics.proportions import binomial_quantiles
-from lmgauge.places import open_reading, shown_name
+from lmgauge.places import open_reading
 from lmgauge.readable import first_few
+from lmgauge.remote.addresses import shown_name
 from lmgauge.shown import Shown
 from lmgauge.signature import Signature
 from lmgauge.version import __version__
