@@ -211,9 +211,8 @@ def _rows(own: _Own, read: Read) -> _Rows:
 
 def _choose_all(engine: Engine, links: Links, grams: list[list[Grams]], lost: list[list[_Lost]]) -> list[list[_Chosen]]:
     # Choose what stays, downward from the highest order; what is returned begins with the lowest.
-    every = list[list[_Chosen]]()
+    every, needs = list[list[_Chosen]](), Parts()
     longer: list[_Longer | None] = [None] * len(grams[0])
-    needs = Parts()
     for k in range(links.shape.order, 1, -1):
         rows = grams[k - 2]
         found = zip(rows, lost[k - 2], longer, strict=True)
