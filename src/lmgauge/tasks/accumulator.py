@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import Field, asdict, dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -259,7 +259,7 @@ class _Saved:
 
 def _identity(metric: TaskMetric) -> dict[str, Any]:
     # What makes a metric the same: its class and options, as JSON would give them back.
-    own = fields(metric) if is_dataclass(metric) else ()
+    own: tuple[Field[Any], ...] = fields(metric) if is_dataclass(metric) else ()
     options = {f.name: getattr(metric, f.name) for f in own if f.init and f.compare}
     return dict(from_json(json.dumps({"class": type(metric).__name__, "options": options}, default=repr)))
 
