@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.files import naming
 from lmgauge.records.compression import read_chunks, writing_packed
+from lmgauge.records.formats import RECORD_ENDINGS
 from lmgauge.records.records import (
     BLOCK_BYTES,
     MAX_RECORD_BYTES,
@@ -136,7 +137,7 @@ class Reader(ReaderOfLines):
     def blocks(self, block_bytes: int, *, to_nul: bool = False, keep_bom: bool = False) -> Iterator[RawBlock]:
         if self.fields.others:
             raise InputError(
-                f"{self.source.name}: lines of text have no field {self.fields.others[0]!r}; use JSONL, CSV, TSV or Parquet"
+                f"{self.source.name}: lines of text have no field {self.fields.others[0]!r}; use {RECORD_ENDINGS}"
             )
         return super().blocks(block_bytes, to_nul=to_nul, keep_bom=keep_bom)
 

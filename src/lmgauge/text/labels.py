@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import Unit
 from lmgauge.errors import UsageError
+from lmgauge.records.formats import RECORD_ENDINGS
 from lmgauge.records.sources import Source
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import KEEP, Segments, is_white_space
@@ -26,8 +27,8 @@ _INSTEAD = {
     GROUP: "to group by: use file, or none",
     DOCUMENT: f"that names documents: use {', '.join(DOCUMENT_RULES)}",
     ID: "that holds ids: a line is identified by its file and number",
-    GIVEN: "that holds given text: use JSONL, TSV or Parquet",
-    KEEP: "to carry along: use JSONL, TSV or Parquet",
+    GIVEN: f"that holds given text: use {RECORD_ENDINGS}",
+    KEEP: f"to carry along: use {RECORD_ENDINGS}",
 }
 
 
