@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import Format
 from lmgauge.errors import InputError
 from lmgauge.files import writing
 from lmgauge.json_text import from_json
+from lmgauge.records.formats import RECORD_ENDINGS, format_of, reader_of, split_compression
 from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
 
 if TYPE_CHECKING:
@@ -71,13 +73,13 @@ class ScoreWriter:
 
 
 def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
-    """Yield the batches of a score table: Parquet as written here, or JSON lines with at least `segment` and `logprob`.
+    """Yield the batches of a score table: Parquet as written here, or records with at least `segment` and `logprob`.
 
-    Foreign tables may leave out `start`, `end`, `token` and `kind`. A row of JSON lines without `kind` is a token; any other
-    column is in every row or in none.
+    Foreign tables may leave out `start`, `end`, `token` and `kind`. A row without `kind` is a token; any other column is in
+    every row or in none.
 
     Args:
-        path: the file; its name ends in .jsonl, .ndjson or .json if it is JSON lines.
+        path: the file; its name says its format (JSON lines also in .json), and is Parquet where it says none.
 
     Raises:
         InputError: the file cannot be read, or a row breaks the rules of the table.
@@ -188,7 +190,7 @@ class RowReader:
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
     """Return what a table stored by lmgauge records of its origin; empty for any other."""
-    if is_json_lines(Path(path)):
+    if table_format(path) != "parquet":
         return {}
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -199,9 +201,7 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, pa.ArrowInvalid) and not _is_parquet(Path(path)):
             first = "a text is evaluated first: `lmgauge eval -m MODEL TEXT -o RUN`"
-            if Path(path).suffix in (".csv", ".tsv"):
-                first = f"a table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUN`"
-            raise InputError(f"{path}: is not a run or a score table (Parquet, JSON lines); {first}") from error
+            raise InputError(f"{path}: is not a run or a score table ({RECORD_ENDINGS}); {first}") from error
         raise InputError(f"{path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
     return metadata if isinstance(metadata, dict) else {}
 
@@ -211,9 +211,12 @@ def _is_parquet(path: Path) -> bool:
         return file.read(4) == b"PAR1"
 
 
-def is_json_lines(path: Path) -> bool:
-    """Return True if a score table is JSON lines, by its name."""
-    return path.name.endswith((".jsonl", ".ndjson", ".json"))
+def table_format(path: str | Path) -> Format:
+    """Return which format of records a score table has, by its name; where that says none, it is Parquet."""
+    if split_compression(str(path))[0].endswith(".json"):
+        return "jsonl"
+    form = format_of(path)
+    return "parquet" if form == "text" else form
 
 
 def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
@@ -222,29 +225,29 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
 
     from lmgauge.records.parquet_files import batches_of
 
+    form = table_format(path)
     try:
-        if is_json_lines(path):
-            yield from _read_json_lines(path)
-        else:
+        if form == "parquet":
             yield from batches_of(pq.ParquetFile(path), PARQUET_ROWS)
+        else:
+            yield from _read_records(path, form)
     except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
         reason = "a whole number has more than 64 bits" if isinstance(error, OverflowError) else str(error).splitlines()[0]
-        raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
+        raise InputError(f"{path}: cannot be read as a score table ({RECORD_ENDINGS}): {reason}") from error
 
 
-def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
-    # JSON lines in batches of rows; a logprob of "-inf" (JSON has no infinities) is read as minus infinity.
+def _read_records(path: Path, form: Format) -> Iterator[pa.RecordBatch]:
+    # Records in batches of rows; a logprob that is a string, such as "-inf" (JSON has no infinities), is read as a number.
     import pyarrow as pa
 
-    from lmgauge.records.jsonl import object_rows
-    from lmgauge.records.lines import text_lines
+    from lmgauge.records.records import Fields
     from lmgauge.records.sources import find_sources
 
     rows: list[dict[str, Any]] = []
     first, names = 0, frozenset[str]()
-    for number, row in object_rows(text_lines(find_sources(path, "text")[0]), str(path)):
-        if row.get("logprob") == "-inf":
-            row["logprob"] = -float("inf")
+    for number, row in reader_of(find_sources(path, form)[0], Fields(quotes=True)).rows():
+        if isinstance(row.get("logprob"), str):
+            row["logprob"] = _number(row["logprob"], f"{path}, line {number}")
         if not first:
             _require_columns(path, list(row))
         row.setdefault("kind", KINDS[TOKEN])  # some programs write it only where it is not this
@@ -261,6 +264,13 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
             rows = []
     if rows:
         yield pa.RecordBatch.from_pydict({name: [row[name] for row in rows] for name in sorted(names)})
+
+
+def _number(word: str, where: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise InputError(f"{where}: the logprob {word[:40]!r} is not a number") from None
 
 
 _INTEGERS = ("segment", "start", "end", "context", "rank")
@@ -367,7 +377,8 @@ def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray
 def _require_columns(path: Path, names: Sequence[str]) -> None:
     for name in ("segment", "logprob"):
         if name not in names:
-            raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names) or 'none'}")
+            advice = f"another table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUN`"
+            raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names) or 'none'}; {advice}")
 
 
 def _kinds(column: pa.Array) -> NDArray[np.uint8]:
