@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import lmgauge
 from lmgauge import Corpus, ScoreBatch
 from lmgauge.api.verdicts import compare
+from lmgauge.digests import file_sha256
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation import runs
 from lmgauge.evaluation.runs import (
@@ -30,7 +31,7 @@ from lmgauge.evaluation.runs import (
     with_distinct_names,
 )
 from lmgauge.scores import TOKEN, Strings
-from lmgauge.work.manifest import content_fingerprint, file_sha256
+from lmgauge.work.manifest import content_fingerprint
 
 TEXT = "a b\nb a\n\na c a\n"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 from lmgauge.decoding import decode
+from lmgauge.digests import file_sha256
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.files import folder_named, is_special, locking, writing_directory
@@ -20,7 +21,7 @@ from lmgauge.json_text import plain, to_json
 from lmgauge.places import read_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
-from lmgauge.work.manifest import content_fingerprint, file_sha256
+from lmgauge.work.manifest import content_fingerprint
 
 _LOG = logging.getLogger(__name__)
 EVALUATION_FILE = "evaluation.json"

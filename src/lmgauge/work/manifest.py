@@ -6,17 +6,16 @@ if, and only if, what they are made of is equal: the version of lmgauge, digests
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lmgauge.decoding import decode
+from lmgauge.digests import digest, file_sha256
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import reason_of, regular
+from lmgauge.files import reason_of
 from lmgauge.json_text import from_json, plain, to_json
 from lmgauge.places import read_json, shown_name, write_json
 from lmgauge.remote.addresses import PathLike
@@ -98,11 +97,4 @@ def refuse_other(folder: PathLike, there: Mapping[str, Any], here: Mapping[str, 
 
 def content_fingerprint(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 of what a JSON file holds, without its own fingerprint; the order of keys does not matter."""
-    sealed = {key: value for key, value in content.items() if key != "fingerprint"}
-    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
-
-
-def file_sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of the bytes of a file of a disk."""
-    with open(path, "rb", opener=regular) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return digest({key: value for key, value in content.items() if key != "fingerprint"})
