@@ -193,7 +193,7 @@ def _corpus(
     if reading.id is not None and find_sources(path, reading.format)[0].format == "text":
         raise UsageError(f"{path}: plain text has no field {reading.id!r} to match by")
     options = replace(reading, id=None, group=group, document=document, field=field or reading.field, lists=lists)
-    return Corpus.read(path, options)
+    return Corpus.from_files(path, reading=options)
 
 
 def _names_in(folder: str) -> list[str]:
