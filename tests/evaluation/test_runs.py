@@ -207,7 +207,7 @@ def test_another_table_in_the_folder_is_an_error(folder: Path, tmp_path: Path) -
     other = tmp_path / "other"
     lmgauge.evaluate(lmgauge.train("laplace", Corpus.from_strings(["a b"]), order=1), tmp_path / "text.txt", output=other)
     shutil.copy(other / "scores.parquet", folder / "scores.parquet")
-    with pytest.raises(InputError, match=r"scores\.parquet: is not the table"):
+    with pytest.raises(InputError, match=r"scores\.parquet: was changed after it was written"):
         open_run(folder)
 
 

@@ -17,6 +17,7 @@ from lmgauge.errors import InputError
 from lmgauge.files import writing
 from lmgauge.json_text import from_json
 from lmgauge.records.formats import RECORD_ENDINGS, format_of, reader_of, split_compression
+from lmgauge.records.parquet_files import batches_of, is_parquet, open_parquet
 from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
 
 if TYPE_CHECKING:
@@ -124,11 +125,10 @@ class RowReader:
 
     def __init__(self, path: str | Path) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        self.path = Path(path)
+        self.path, self._stack = Path(path), ExitStack()
         try:
-            self._file = pq.ParquetFile(self.path)
+            self._file = self._stack.enter_context(open_parquet(self.path))
             self._state = self._look()
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
@@ -199,16 +199,11 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
         stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY, b"{}")
         metadata = from_json(stored)
     except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, pa.ArrowInvalid) and not _is_parquet(Path(path)):
+        if isinstance(error, pa.ArrowInvalid) and not is_parquet(path):
             first = "a text is evaluated first: `lmgauge eval -m MODEL TEXT -o RUN`"
             raise InputError(f"{path}: is not a run or a score table ({RECORD_ENDINGS}); {first}") from error
         raise InputError(f"{path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
     return metadata if isinstance(metadata, dict) else {}
-
-
-def _is_parquet(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
 
 
 def table_format(path: str | Path) -> Format:
@@ -221,14 +216,12 @@ def table_format(path: str | Path) -> Format:
 
 def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from lmgauge.records.parquet_files import batches_of
 
     form = table_format(path)
     try:
         if form == "parquet":
-            yield from batches_of(pq.ParquetFile(path), PARQUET_ROWS)
+            with open_parquet(path) as file:
+                yield from batches_of(file, PARQUET_ROWS)
         else:
             yield from _read_records(path, form)
     except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
