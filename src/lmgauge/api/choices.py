@@ -226,17 +226,16 @@ def _pairs_of_files(texts: PathLike, bad_texts: PathLike | None, fields: PairFie
             raise UsageError("two files hold a text a line, good ones and bad ones; fields are for one file with both")
         return Corpus.from_files(texts, group=None), Corpus.from_files(bad_texts, group=None)
     source = Corpus.from_files(texts, group=None).sources[0]
-    kind = source.format
-    if kind == "text":
+    if source.format == "text":
         raise UsageError(f"{os.fspath(texts)}: pairs need {RECORD_ENDINGS}, or a second file of bad texts")
     usual = ("sentence_good", "sentence_bad", "linguistics_term")
-    if kind == "tsv" and usual[0] not in next(text_lines(source), (1, ""))[1].split("\t"):
+    if source.format == "tsv" and usual[0] not in next(text_lines(source), (1, ""))[1].split("\t"):
         usual = ("1", "2", "3")
     by = fields.by or usual[2]
     good = Corpus.from_files(texts, field=fields.good or usual[0], group=None if by == NO_FIELD else by)
     bad = Corpus.from_files(texts, field=fields.bad or usual[1], group=None)
     good.refuse_once("pairs are read twice, one side after the other")
-    _check_first(good, kind, fields)
+    _check_first(good, source.format, fields)
     return good, bad
 
 

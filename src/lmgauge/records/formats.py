@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmgauge.choices import Format
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from lmgauge.records.records import Fields, RecordReader, RecordWriter
@@ -54,6 +54,8 @@ def format_of(path: str | os.PathLike[str], default: Format = "text") -> Format:
 
 def reader_of(source: Source, fields: Fields) -> RecordReader:
     """Return what reads the records of a file."""
+    if source.format == "text" and fields.others:
+        raise InputError(f"{source.name}: lines of text have no field {fields.others[0]!r}; use {RECORD_ENDINGS}")
     reader: RecordReader = FORMATS_OF_RECORDS[source.format].load("Reader")(source, fields)
     return reader
 

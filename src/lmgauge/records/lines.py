@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.files import naming
 from lmgauge.records.compression import read_chunks, writing_packed
-from lmgauge.records.formats import RECORD_ENDINGS
 from lmgauge.records.records import (
     BLOCK_BYTES,
     MAX_RECORD_BYTES,
@@ -133,13 +132,6 @@ class ReaderOfLines(RecordReader):
 
 class Reader(ReaderOfLines):
     """Reads the lines of a text file as records; they have no fields, so none may be asked for."""
-
-    def blocks(self, block_bytes: int, *, to_nul: bool = False, keep_bom: bool = False) -> Iterator[RawBlock]:
-        if self.fields.others:
-            raise InputError(
-                f"{self.source.name}: lines of text have no field {self.fields.others[0]!r}; use {RECORD_ENDINGS}"
-            )
-        return super().blocks(block_bytes, to_nul=to_nul, keep_bom=keep_bom)
 
     def parse(self, block: RawBlock) -> Records:
         lines, numbers = self.numbered(block)

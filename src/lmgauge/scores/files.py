@@ -18,6 +18,7 @@ from lmgauge.files import writing
 from lmgauge.json_text import from_json
 from lmgauge.records.formats import RECORD_ENDINGS, format_of, reader_of, split_compression
 from lmgauge.records.parquet_files import batches_of, is_parquet, open_parquet
+from lmgauge.scores.imports.log import number
 from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
 
 if TYPE_CHECKING:
@@ -238,18 +239,18 @@ def _read_records(path: Path, form: Format) -> Iterator[pa.RecordBatch]:
 
     rows: list[dict[str, Any]] = []
     first, names = 0, frozenset[str]()
-    for number, row in reader_of(find_sources(path, form)[0], Fields(quotes=True)).rows():
+    for line, row in reader_of(find_sources(path, form)[0], Fields(quotes=True)).rows():
         if isinstance(row.get("logprob"), str):
-            row["logprob"] = _number(row["logprob"], f"{path}, line {number}")
+            row["logprob"] = number(row["logprob"], f"{path}, line {line}")
         if not first:
             _require_columns(path, list(row))
         row.setdefault("kind", KINDS[TOKEN])  # some programs write it only where it is not this
         here = _COLUMNS & row.keys()
         if not first:
-            first, names = number, here
+            first, names = line, here
         if here != names:
             name = min(here ^ names)
-            has, lacks = (first, number) if name in names else (number, first)
+            has, lacks = (first, line) if name in names else (line, first)
             raise InputError(f"{path}, line {lacks}: no {name!r}, which line {has} has; write it in every row, or in none")
         rows.append(row)
         if len(rows) == _JSON_ROWS:
@@ -257,13 +258,6 @@ def _read_records(path: Path, form: Format) -> Iterator[pa.RecordBatch]:
             rows = []
     if rows:
         yield pa.RecordBatch.from_pydict({name: [row[name] for row in rows] for name in sorted(names)})
-
-
-def _number(word: str, where: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise InputError(f"{where}: the logprob {word[:40]!r} is not a number") from None
 
 
 _INTEGERS = ("segment", "start", "end", "context", "rank")

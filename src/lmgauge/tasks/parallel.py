@@ -190,8 +190,6 @@ def _corpus(
     field: str | None = None,
     lists: bool = False,
 ) -> Corpus:
-    if reading.id is not None and find_sources(path, reading.format)[0].format == "text":
-        raise UsageError(f"{path}: plain text has no field {reading.id!r} to match by")
     options = replace(reading, id=None, group=group, document=document, field=field or reading.field, lists=lists)
     return Corpus.from_files(path, reading=options)
 
