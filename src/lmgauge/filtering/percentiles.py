@@ -39,7 +39,6 @@ from lmgauge.shown import Shown
 from lmgauge.signature import Signature
 from lmgauge.version import __version__
 
-FORMAT, FORMAT_VERSION = "lmgauge percentiles", 1
 NAMES = tuple(map(percent_name, PERCENTS))
 _TENTHS = [round(10 * percent) for percent in PERCENTS]
 if TYPE_CHECKING:
@@ -327,8 +326,8 @@ class Percentiles(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as in the file."""
         return {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
+            "format": "lmgauge percentiles",
+            "format_version": 1,
             "lmgauge": self.version,
             "models": dict(self.signatures),
             "settings": dict(self.settings),
