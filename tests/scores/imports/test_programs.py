@@ -42,7 +42,7 @@ def test_files_of_two_programs(tmp_path: Path) -> None:
 def test_unknown_choices(tmp_path: Path) -> None:
     path, unknown = written(tmp_path, MINICONS), {"program": "word2vec", "log_unit": "bans"}
     for name, words in (("program", "'word2vec': choose one of lm-evaluation"), ("log_unit", "'bans': choose one of nats")):
-        with pytest.raises(UsageError, match=f"unknown {name} {words}"):
+        with pytest.raises(UsageError, match=f"unknown {name.replace('_', '-')} {words}"):
             lmgauge.import_scores(path, tmp_path / "run", **{name: unknown[name]})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="name the files that a program wrote"):
         open_logs([])
