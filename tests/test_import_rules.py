@@ -29,6 +29,7 @@ LEAVES = (
     *(
         "declaration",
         "decoding",
+        "digests",
         "public_names",
         "results",
         "settings",

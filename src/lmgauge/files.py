@@ -152,7 +152,7 @@ def writing(path: PathLike) -> Iterator[IO[bytes]]:
             return
         target = _destination(named)
         with temporary_beside(target, folder=False) as temporary:
-            with temporary.open("wb") as file:
+            with temporary.open("w+b") as file:
                 yield file
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)

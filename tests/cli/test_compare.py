@@ -234,13 +234,13 @@ def other_table(folder: Path) -> None:
 
 SPOILED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "edited": (spoil_number, r"evaluation\.json: was changed after it was written"),
-    "other table": (other_table, r"scores\.parquet: is not the table"),
+    "other table": (other_table, r"scores\.parquet: was changed after it was written"),
     "no table": (lambda f: (f / "scores.parquet").unlink(), "scores.parquet is missing"),
     "no evaluation": (lambda f: (f / "evaluation.json").unlink(), "evaluation.json is missing"),
     "no folder": (lambda f: shutil.rmtree(f), "no such run; `lmgauge eval"),
     "empty evaluation": (lambda f: (f / "evaluation.json").write_text(""), "is not an evaluation as lmgauge writes it"),
     "cut table": (
-        lambda f: (f / "scores.parquet").write_bytes((f / "scores.parquet").read_bytes()[:-9]), "is not the table"
+        lambda f: (f / "scores.parquet").write_bytes((f / "scores.parquet").read_bytes()[:-9]), "was changed after"
     ),
 }  # fmt: skip
 

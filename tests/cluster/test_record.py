@@ -11,8 +11,9 @@ import pytest
 
 import lmgauge
 from lmgauge.cluster.record import find_records, read_record
+from lmgauge.digests import file_sha256
 from lmgauge.errors import InputError, LmgaugeError, UsageError
-from lmgauge.work.manifest import content_fingerprint, file_sha256
+from lmgauge.work.manifest import content_fingerprint
 
 
 def test_a_damaged_file_is_seen(shards: Path) -> None:

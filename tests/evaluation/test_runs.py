@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import lmgauge
 from lmgauge import Corpus, ScoreBatch
 from lmgauge.api.verdicts import compare
+from lmgauge.digests import file_sha256
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation import runs
 from lmgauge.evaluation.runs import (
@@ -30,7 +31,7 @@ from lmgauge.evaluation.runs import (
     with_distinct_names,
 )
 from lmgauge.scores import TOKEN, Strings
-from lmgauge.work.manifest import content_fingerprint, file_sha256
+from lmgauge.work.manifest import content_fingerprint
 
 TEXT = "a b\nb a\n\na c a\n"
 
@@ -206,7 +207,7 @@ def test_another_table_in_the_folder_is_an_error(folder: Path, tmp_path: Path) -
     other = tmp_path / "other"
     lmgauge.evaluate(lmgauge.train("laplace", Corpus.from_strings(["a b"]), order=1), tmp_path / "text.txt", output=other)
     shutil.copy(other / "scores.parquet", folder / "scores.parquet")
-    with pytest.raises(InputError, match=r"scores\.parquet: is not the table"):
+    with pytest.raises(InputError, match=r"scores\.parquet: was changed after it was written"):
         open_run(folder)
 
 

@@ -39,7 +39,6 @@ def test_mutual_information() -> None:
 
 def test_base_file() -> None:
     assert base_file.group_rows(base_file.Kept("float32", 50257, 0, 0)) == 20
-    assert base_file.is_base_file("nowhere.base") is False
 
 
 def test_notes() -> None:

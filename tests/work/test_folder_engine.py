@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -184,16 +186,20 @@ def test_a_full_disk_is_said_in_words_and_the_run_can_be_resumed(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         whole(file, data)
 
-    def opened(path: Path, *arguments: object) -> object:
-        if fails("notes"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return open(path, *arguments)
+    class Notes(io.FileIO):
+        def write(self, data: Any) -> int:
+            if fails("notes"):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(data)
+
+    def opened(path: Path, mode: str, **options: Any) -> io.FileIO:
+        return Notes(path, mode, **options)
 
     log = tmp_path / "log"
     with FolderEngine(tmp_path / "work", WORK) as engine, monkeypatch.context() as patches:
         engine.write("a", np.arange(6, dtype=np.uint8))
         patches.setattr(array_folder, "_write_all", write_all)
-        patches.setattr("lmgauge.work.folder_engine.open", opened, raising=False)
+        patches.setattr("lmgauge.work.notes.open", opened, raising=False)
         with pytest.raises(OutputError) as error:
             engine.run(logged(log))
     words = str(error.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -9,7 +10,16 @@ import pytest
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.version import __version__
-from lmgauge.work.manifest import described, difference, read_manifest, refuse_other, write_manifest
+from lmgauge.work.manifest import (
+    UNSEALED,
+    check_seal,
+    described,
+    difference,
+    read_manifest,
+    refuse_other,
+    seal,
+    write_manifest,
+)
 
 MADE_OF = {"order": 5, "text": ("a.txt", 3)}
 
@@ -67,3 +77,25 @@ def test_the_first_difference_has_a_name() -> None:
     assert difference({"a": 1}, {"a": 1, "b": 2}) == ("b", None, 2)
     assert difference({"a": {"b": {"c": 1}}}, {"a": {"b": {"c": 2}}}) == ("a: b: c", 1, 2)
     assert json.loads(json.dumps(described({"x": (1,)}))) == {"lmgauge": __version__, "x": [1]}
+
+
+@pytest.mark.parametrize("before", [0, 10, 5000, (1 << 20) + 3])
+def test_a_seal_within_a_file_is_the_digest_of_its_bytes_with_zeros_in_its_place(tmp_path: Path, before: int) -> None:
+    plain = b"x" * before + b"header " + UNSEALED + b" end"
+    with (tmp_path / "a").open("w+b") as file:
+        file.write(plain)
+        seal(file)
+        check_seal(file)
+        data = file.read()
+    assert data == plain.replace(UNSEALED, b"sha256:" + hashlib.sha256(plain).hexdigest().encode())
+
+
+def test_every_bit_counts(tmp_path: Path) -> None:
+    with (tmp_path / "a").open("w+b") as file:
+        file.write(b"rows" + UNSEALED + b"footer")
+        seal(file)
+    data = (tmp_path / "a").read_bytes()
+    for at in range(len(data)):
+        (tmp_path / "b").write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with (tmp_path / "b").open("rb") as file, pytest.raises(InputError, match=r"its seal is broken|it has no seal"):
+            check_seal(file)

@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
             engine.notes["count", task] = None
         (tmp_path / "work" / ARRAYS).mkdir()
         with (tmp_path / "work" / "finished.log").open("ab") as file:
-            file.write(b'00000000 ["route", 0')
+            file.write(b'\n00000000 ["route", 0')
     return tmp_path / "work"
 
 

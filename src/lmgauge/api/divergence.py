@@ -86,18 +86,19 @@ def divergence(
     from lmgauge.api.verdicts import training_words
     from lmgauge.distributions.blocks import of_events
     from lmgauge.evaluation.divergence import divergence as of_models
-    from lmgauge.evaluation.divergence.base_file import BaseFile, is_base_file
+    from lmgauge.evaluation.divergence.base_file import BaseFile
     from lmgauge.evaluation.divergence.from_base import divergence_from, settled
     from lmgauge.evaluation.divergence.runs import CandidateRuns
     from lmgauge.models.mixture.vocabulary_alignment import over_common_tokens
     from lmgauge.models.registry import model_names
     from lmgauge.progress import say_progress
+    from lmgauge.records.parquet_files import is_parquet
 
     candidates = inputs.listed(candidate)
     if not candidates:
         raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
     corpus, training = inputs.corpus_of(text, reading), None if train is None else inputs.corpus_of(train)
-    stored = base if isinstance(base, BaseFile) else BaseFile(base) if is_base_file(base) else None
+    stored = base if isinstance(base, BaseFile) else BaseFile(base) if is_parquet(base) else None
     with stored or nullcontext():
         own: list[Model] = [] if stored is not None or isinstance(base, BaseFile) else [base]
         models = [*own, *candidates]

@@ -4,19 +4,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from glob import glob
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lmgauge import tasks
 from lmgauge.cluster.record import ShardRecord, StoredParts, stored_paths
+from lmgauge.digests import digest, file_sha256
 from lmgauge.errors import InputError, UsageError
 from lmgauge.places import is_remote
 from lmgauge.tasks.blocks import Block, ParallelSegments
@@ -26,7 +25,7 @@ from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric
 from lmgauge.tasks.scoring import block_statistics, say_segments, score_parallel
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 from lmgauge.tasks.transcript_files import files_to_score
-from lmgauge.work.manifest import described, difference, file_sha256
+from lmgauge.work.manifest import described, difference
 
 _SEGMENTS = 256  # of a unit
 
@@ -100,8 +99,7 @@ class TaskWork:
 
     def made_of(self) -> _MadeOf:
         """Return metric, texts and settings; see `Work`."""
-        job, digests = self._job, [file_sha256(Path(path)) for path in self.inputs]
-        text = hashlib.sha256(" ".join(digests).encode()).hexdigest()
+        job, text = self._job, digest(" ".join(map(file_sha256, self.inputs)))
         drawn = replace(job.settings, threads=None)
         return _MadeOf(job.metric, dict(job.options), list(self.files.names), text, job.reading, drawn)
 

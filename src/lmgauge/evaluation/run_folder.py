@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 from lmgauge.decoding import decode
+from lmgauge.digests import file_sha256
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.files import folder_named, is_special, locking, writing_directory
-from lmgauge.json_text import plain, to_json
-from lmgauge.places import read_json
+from lmgauge.places import read_json, write_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
-from lmgauge.work.manifest import content_fingerprint, file_sha256
+from lmgauge.work.manifest import changed_file, sealed
 
 _LOG = logging.getLogger(__name__)
 EVALUATION_FILE = "evaluation.json"
@@ -50,18 +50,14 @@ def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapp
     """Write `evaluation.json`: the whole, then groups, and what shows later whether either file was changed."""
     # The score table must be complete: its digest is part of the file.
     whole, *groups = results
-    content = plain(
-        {
-            "evaluation": whole.to_dict(),
-            "groups": [group.to_dict() for group in groups],
-            "settings": dict(settings),
-            "environment": environment(),
-            "scores_sha256": file_sha256(folder / SCORES_FILE),
-        }
-    )
-    content["fingerprint"] = content_fingerprint(content)
-    # Names of files may be no text: bytes that Python holds as lone surrogates, which JSON can only write escaped.
-    (folder / EVALUATION_FILE).write_bytes((to_json(content) + "\n").encode("utf-8", "backslashreplace"))
+    content = {
+        "evaluation": whole.to_dict(),
+        "groups": [group.to_dict() for group in groups],
+        "settings": dict(settings),
+        "environment": environment(),
+        "scores_sha256": file_sha256(folder / SCORES_FILE),
+    }
+    write_json(folder / EVALUATION_FILE, sealed(content))
 
 
 @dataclass
@@ -88,11 +84,8 @@ def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str
             raise InputError(f"{needed}: is a pipe or a device, which no run has; evaluate again")
     content = read_json(file, dict[str, Any], "an evaluation", "evaluate again")
     stated = decode(content, _Stated, file, "an evaluation", "evaluate again")
-    broken = ""
-    if stated.fingerprint != content_fingerprint(content):
-        broken = f"{file}: was changed after it was written: its fingerprint is not that of its content"
-    elif hash_scores and stated.scores_sha256 != file_sha256(scores):
-        broken = f"{scores}: is not the table that {EVALUATION_FILE} was made from: it was changed"
+    changed = changed_file(file, content, {SCORES_FILE: stated.scores_sha256} if hash_scores else {})
+    broken = f"{changed}: was changed after it was written" if changed else ""
     return stated.evaluation, stated.settings, broken, stated.scores_sha256
 
 

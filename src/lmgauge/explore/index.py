@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.digests import file_sha256
 from lmgauge.errors import InputError, LmgaugeError
 from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.runs import Run, lockstep
@@ -24,7 +25,6 @@ from lmgauge.explore.columns import Column
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import RowReader, ScoreBatch, ScoreWriter, is_json_lines, read_scores
-from lmgauge.work.manifest import file_sha256
 
 if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus

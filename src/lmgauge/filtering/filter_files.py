@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import posixpath
@@ -14,6 +13,7 @@ from threading import Lock
 from typing import Any
 
 from lmgauge.choices import Format
+from lmgauge.digests import digest
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import refuse_replacing, writing
 from lmgauge.filtering.documents import Documents, Groups
@@ -313,7 +313,7 @@ def _flat(name: str) -> str:
     flat = name.replace("%", "%25").replace("/", "%2F")
     if len(os.fsencode(flat)) <= _LONGEST_NAME:
         return flat
-    return f"{flat[-_LONGEST_NAME // 8 :]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}"
+    return f"{flat[-_LONGEST_NAME // 8 :]}-{digest(os.fsencode(name))[:32]}"
 
 
 def _form(source: Source, columns: bool) -> Format:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.digests import digest
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.files import is_special, read_regular
 from lmgauge.json_text import from_json
@@ -193,8 +193,7 @@ def write_config(path: Path, config: Mapping[str, object]) -> None:
 
 def digest_of(config: Mapping[str, object]) -> str:
     """Return the SHA-256 of a config.json without it, as config.json has it."""
-    content = {key: value for key, value in config.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return digest({key: value for key, value in config.items() if key != "sha256"})
 
 
 def read_own_config(path: Path, kind: type[T], model_type: str, version: int, remedy: str, *, sealed: bool = True) -> T:

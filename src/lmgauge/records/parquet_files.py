@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeGuard
 
 from lmgauge.errors import InputError
+from lmgauge.files import regular
 from lmgauge.places import is_remote
 from lmgauge.remote.reading import open_in_parts
 
@@ -20,15 +21,15 @@ _BUFFER = 1 << 20
 
 @contextmanager
 def open_parquet(
-    place: str | os.PathLike[str], version: str = "", columns: Sequence[str] | None = None
+    place: str | os.PathLike[str] | IO[bytes], version: str = "", columns: Sequence[str] | None = None
 ) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file to read it in batches, in constant memory."""
+    """Open a Parquet file, or one that is open, to read it in batches, in constant memory."""
     # columns: those that will be read, so that their bytes alone are sent; None for all.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        if not is_remote(place):
+        if not isinstance(place, str | os.PathLike) or not is_remote(place):
             with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
                 yield file
             return
@@ -38,6 +39,15 @@ def open_parquet(
             parts.check_unchanged()
     except UnicodeDecodeError as error:  # of a column's name
         raise pa.ArrowInvalid(f"a name in it is not valid UTF-8: {error}") from error
+
+
+def is_parquet(path: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Return True for the path of a file that begins with the bytes of Parquet, as no model does."""
+    try:
+        with open(path, "rb", opener=regular) as file:  # type: ignore[call-overload]
+            return bool(file.read(4) == b"PAR1")
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def batches_of(file: pq.ParquetFile, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -13,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from lmgauge.digests import digest
 from lmgauge.errors import UsageError, needing
 from lmgauge.files import making_parents, writing
 from lmgauge.report.blocks import ChartData
@@ -141,8 +141,8 @@ def _drawn(spec: Mapping[str, Any]) -> ET.Element:
     # vl-convert counts ids on from chart to chart; here they depend on the drawing only.
     olds = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
     _set_ids(root, {old: f"{i}" for i, old in enumerate(olds)})
-    digest = hashlib.sha256(ET.tostring(root)).hexdigest()[:10]
-    _set_ids(root, {f"{i}": f"c{digest}-{i}" for i in range(len(olds))})
+    prefix = f"c{digest(ET.tostring(root))[:10]}"
+    _set_ids(root, {f"{i}": f"{prefix}-{i}" for i in range(len(olds))})
     return root
 
 

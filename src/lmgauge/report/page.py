@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, assert_never
 
+from lmgauge.digests import digest
 from lmgauge.errors import needing
 from lmgauge.readable import visible_on_page
 from lmgauge.report import blocks as doc
@@ -74,7 +74,7 @@ def policy(style: str, script: str, connect: str = "'none'") -> str:
 
 
 def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+    return f"'sha256-{base64.b64encode(bytes.fromhex(digest(text))).decode('ascii')}'"
 
 
 def asset(name: str, package: str = "lmgauge.report") -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.files import writing
 from lmgauge.json_text import from_json
+from lmgauge.records.parquet_files import batches_of, is_parquet, open_parquet
 from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
 
 if TYPE_CHECKING:
@@ -122,11 +123,10 @@ class RowReader:
 
     def __init__(self, path: str | Path) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        self.path = Path(path)
+        self.path, self._stack = Path(path), ExitStack()
         try:
-            self._file = pq.ParquetFile(self.path)
+            self._file = self._stack.enter_context(open_parquet(self.path))
             self._state = self._look()
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
@@ -197,18 +197,13 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
         stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY, b"{}")
         metadata = from_json(stored)
     except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, pa.ArrowInvalid) and not _is_parquet(Path(path)):
+        if isinstance(error, pa.ArrowInvalid) and not is_parquet(path):
             first = "a text is evaluated first: `lmgauge eval -m MODEL TEXT -o RUN`"
             if Path(path).suffix in (".csv", ".tsv"):
                 first = f"a table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUN`"
             raise InputError(f"{path}: is not a run or a score table (Parquet, JSON lines); {first}") from error
         raise InputError(f"{path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
     return metadata if isinstance(metadata, dict) else {}
-
-
-def _is_parquet(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
 
 
 def is_json_lines(path: Path) -> bool:
@@ -218,15 +213,13 @@ def is_json_lines(path: Path) -> bool:
 
 def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from lmgauge.records.parquet_files import batches_of
 
     try:
         if is_json_lines(path):
             yield from _read_json_lines(path)
         else:
-            yield from batches_of(pq.ParquetFile(path), PARQUET_ROWS)
+            with open_parquet(path) as file:
+                yield from batches_of(file, PARQUET_ROWS)
     except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
         reason = "a whole number has more than 64 bits" if isinstance(error, OverflowError) else str(error).splitlines()[0]
         raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error

@@ -70,10 +70,9 @@ class Substitutions:
     @property
     def digest(self) -> str:
         """Return the first 8 hexadecimal digits of the SHA-256 of all pairs; the order of lines changes nothing."""
-        from hashlib import sha256
+        from lmgauge.digests import digest
 
-        text = "\n".join(sorted(f"{' '.join(old)}\t{' '.join(new)}" for old, new in self.pairs))
-        return sha256(text.encode()).hexdigest()[:8]
+        return digest("\n".join(sorted(f"{' '.join(old)}\t{' '.join(new)}" for old, new in self.pairs)))[:8]
 
     def lowered(self) -> Substitutions:
         """Return the same in lower case, for texts in lower case."""

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
+from lmgauge.digests import growing_digest
 from lmgauge.errors import InputError, UsageError
 from lmgauge.records.sources import Source, find_sources
 from lmgauge.text.labels import BY_NAMES, DOCUMENT, FILE, GIVEN, GROUP, UNKNOWN, DocumentNumbers, Names, choose_labels
@@ -372,7 +372,7 @@ class Corpus:
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
         report.documents_by, report.boundary = numbers.source, self.boundary
         reading = ReadingPass(self._options, self._label_fields, groups, documents, report, self._taken)
-        digest, seen, ids = hashlib.sha256(), 0, [np.zeros(0, np.int64)]
+        digest, seen, ids = growing_digest(), 0, [np.zeros(0, np.int64)]
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
             numbers.begin_file(self.sources[i].stored_path if self.sources else "")
@@ -423,7 +423,7 @@ def _joined(parts: Iterator[Segments], separator: bytes, report: TextReport) -> 
         whole = whole.removesuffix(b"\n")
     bounds = np.array([0, len(whole)], np.int64)
     segment = Segments(np.frombuffer(whole, np.uint8), bounds[:1], bounds[1:], source)
-    digest = hashlib.sha256()
+    digest = growing_digest()
     _update_digest(digest.update, segment)
     report.joined, report.joined_by, report.segments, report.bytes = len(texts), separator.decode(), 1, len(whole)
     report.characters = len(whole.decode())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.digests import digest
 from lmgauge.errors import InputError
 from lmgauge.text.segments import Segments
 
@@ -99,7 +98,7 @@ class TokenizerBase:
     @property
     def fingerprint(self) -> str:
         """Return the first six hexadecimal digits of the SHA-256 of the settings."""
-        return hashlib.sha256(json.dumps(self.settings(), sort_keys=True).encode()).hexdigest()[:6]
+        return digest(self.settings())[:6]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -116,7 +115,7 @@ class FileTokenizer(TokenizerBase):
 
     def __init__(self, content: bytes, source: str) -> None:
         self._source, self._content = source, content
-        self._sha256 = hashlib.sha256(content).hexdigest()
+        self._sha256 = digest(content)
         self.name = self.PREFIX + self._sha256[:6]
 
     @classmethod

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.digests import digest
 from lmgauge.errors import InputError
 from lmgauge.option_numbers import check_whole
 
@@ -159,18 +159,14 @@ class Vocabulary:
         """SHA-256 over the set of tokens, whatever their ids, and over whether the vocabulary is closed."""
         whole = self.bytes.tobytes()
         tokens = sorted(whole[start:end] for start, end in pairwise(self.offsets.tolist()))
-        digest = hashlib.sha256(b"closed set" if self.closed else b"open set")
-        digest.update(np.array([len(token) for token in tokens], "<i8").data)
-        digest.update(b"".join(tokens))
-        return digest.hexdigest()
+        lengths = np.array([len(token) for token in tokens], "<i8").data
+        return digest("closed set" if self.closed else "open set", lengths, *tokens)
 
     @cached_property
     def ids_fingerprint(self) -> str:
         """SHA-256 over the tokens in order, and over whether the vocabulary is closed: for whatever stores ids."""
-        digest = hashlib.sha256(b"closed" if self.closed else b"open")
-        digest.update(np.ascontiguousarray(self.offsets, "<i8").data)
-        digest.update(self.bytes[: self.offsets[-1]].data)
-        return digest.hexdigest()
+        offsets = np.ascontiguousarray(self.offsets, "<i8").data
+        return digest("closed" if self.closed else "open", offsets, self.bytes[: self.offsets[-1]].data)
 
     def __repr__(self) -> str:
         return f"Vocabulary({len(self):,} tokens, {'closed' if self.closed else 'open'})"

@@ -1,6 +1,7 @@
 """Work that can be resumed or shared out.
 
     manifest.py  what some work is made of, what came of it, digests; one refusal of other work
+    notes.py     what of it is done, a line each, kept at once: the next run goes on from there
     executor.py  tasks with typed results: in this thread, in others, in processes, on Ray
     parts.py     what came of the parts of some work, in a file; a shard is this and a manifest
     stage.py     stages of tasks that read and write named arrays, for work larger than memory, and what runs them: a task

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import zlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
@@ -16,56 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from lmgauge.errors import UsageError
-from lmgauge.files import OutputError, locking, read_regular
-from lmgauge.json_text import from_json, to_json
+from lmgauge.files import OutputError, locking
 from lmgauge.memory import size_in_words
 from lmgauge.threads import thread_count
 from lmgauge.work.array_folder import ArrayFolder, DiskFullError, unwritten
 from lmgauge.work.executor import Crew
 from lmgauge.work.manifest import Manifest, described, read_manifest, refuse_other, write_manifest
+from lmgauge.work.notes import Notes
 from lmgauge.work.stage import Array, Engine, Stage, make_arrays
 
 ARRAYS = "arrays"
 _WORK, _FINISHED, _LOCK = "work.json", "finished.log", "lock"
 _OURS = {ARRAYS, _WORK, _FINISHED, _LOCK}
-
-
-class Notes(dict[tuple[str, int | None], Any]):
-    """What is done by stage and task, and what came of it, which JSON can hold: a line of a file each, with its sum."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        super().__init__(self._stored())
-
-    def _stored(self) -> Iterator[tuple[tuple[str, int | None], Any]]:
-        # A line that a killed run began to write, or that was changed, says nothing.
-        with suppress(FileNotFoundError):
-            text = read_regular(self._path)
-            whole = text.rfind(b"\n") + 1
-            if whole < len(text):
-                os.truncate(self._path, whole)
-            for line in text[:whole].splitlines():
-                if line[:9] == _sum_of(line[9:]):
-                    stage, task, value = from_json(line[9:])
-                    yield (stage, task), value
-
-    def __setitem__(self, key: tuple[str, int | None], value: Any) -> None:
-        line = to_json([*key, value], indent=None).encode()
-        try:
-            with open(self._path, "ab") as file:
-                file.write(_sum_of(line) + line + b"\n")
-        except OSError as error:
-            raise unwritten(self._path, error) from error
-        super().__setitem__(key, value)
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._path.unlink(missing_ok=True)
-        super().clear()
-
-
-def _sum_of(line: bytes) -> bytes:
-    return b"%08x " % zlib.crc32(line)
 
 
 class FolderEngine(Engine):
@@ -130,6 +91,7 @@ class FolderEngine(Engine):
     def close(self) -> None:
         """End the workers, and let other runs use the folder, which stays as it is."""
         self._crew.close()
+        self.notes.close()
         self._stack.close()
 
     def remove(self) -> None:

@@ -6,17 +6,18 @@ if, and only if, what they are made of is equal: the version of lmgauge, digests
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from lmgauge.decoding import decode
+from lmgauge.digests import digest, file_sha256, growing_digest
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import reason_of, regular
+from lmgauge.files import reason_of
 from lmgauge.json_text import from_json, plain, to_json
 from lmgauge.places import read_json, shown_name, write_json
 from lmgauge.remote.addresses import PathLike
@@ -24,6 +25,10 @@ from lmgauge.version import __version__
 
 T = TypeVar("T")
 
+UNSEALED = b"sha256:" + b"0" * 64
+"""What stands in the last bytes of a file of other content, such as the footer of Parquet, until it is sealed."""
+_SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
+_TAIL = 1 << 12  # bytes; those behind a seal are fewer
 _OURS = f"what lmgauge {__version__} notes of its work"
 _AGAIN = "remove it and run the work again, or name another folder"
 
@@ -50,21 +55,17 @@ def write_manifest(
 ) -> None:
     """Write a manifest, whole or not at all; `files` are names of files beside it that are complete."""
     digests = {name: file_sha256(Path(place).with_name(name)) for name in files}
-    content = plain({"job": job, "made_of": described(made_of), "facts": facts, "files": digests})
-    write_json(place, content | {"fingerprint": content_fingerprint(content)})
+    write_json(place, sealed({"job": job, "made_of": described(made_of), "facts": facts, "files": digests}))
 
 
 def read_manifest(place: PathLike, files: Sequence[str] = ()) -> Manifest:
     """Read a manifest, and see whether it, or one of the files beside it, was changed after it was written."""
     content = read_json(place, dict[str, Any], _OURS, _AGAIN)
     manifest = decode_facts(content, Manifest, place)
-    changed = shown_name(place) if manifest.fingerprint != content_fingerprint(content) else ""
-    for name in files if not changed else ():
-        beside = Path(place).with_name(name)
-        try:
-            changed = changed or (str(beside) if manifest.files.get(name) != file_sha256(beside) else "")
-        except OSError as error:
-            raise InputError(f"{beside}: cannot be read: {reason_of(error)}; {_AGAIN}") from error
+    try:
+        changed = changed_file(place, content, {name: manifest.files.get(name, "") for name in files})
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read: {reason_of(error)}; {_AGAIN}") from error
     if changed:
         raise InputError(f"{changed}: was changed after it was written; {_AGAIN}")
     return manifest
@@ -96,13 +97,53 @@ def refuse_other(folder: PathLike, there: Mapping[str, Any], here: Mapping[str, 
         )
 
 
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a JSON file is to hold, with its seal."""
+    whole: dict[str, Any] = plain(content)
+    return whole | {"fingerprint": content_fingerprint(whole)}
+
+
 def content_fingerprint(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 of what a JSON file holds, without its own fingerprint; the order of keys does not matter."""
-    sealed = {key: value for key, value in content.items() if key != "fingerprint"}
-    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
+    return digest({key: value for key, value in content.items() if key != "fingerprint"})
 
 
-def file_sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of the bytes of a file of a disk."""
-    with open(path, "rb", opener=regular) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def changed_file(place: PathLike, content: Mapping[str, Any], files: Mapping[str, str]) -> str:
+    """Return which was changed after it was written: a sealed JSON file, or one beside it of a digest; empty if none was."""
+    if content.get("fingerprint") != content_fingerprint(content):
+        return shown_name(place)
+    beside = {Path(place).with_name(name): sha256 for name, sha256 in files.items()}
+    return next((str(path) for path, sha256 in beside.items() if file_sha256(path) != sha256), "")
+
+
+def seal(file: IO[bytes]) -> None:
+    """Put the SHA-256 of a file, with zeros in its place, where it has `UNSEALED`."""
+    place, _, right = _seals(file)
+    file.seek(place)
+    file.write(right)
+
+
+def check_seal(file: IO[bytes]) -> None:
+    """Refuse a file whose seal is not that of its bytes; it is to be read from its begin."""
+    _, there, right = _seals(file)
+    if there != right:
+        raise InputError("its seal is broken: the file was damaged, cut off or changed after it was written")
+    file.seek(0)
+
+
+def _seals(file: IO[bytes]) -> tuple[int, bytes, bytes]:
+    # Where the seal of a file is, what it says, and what it must say.
+    tail = max(0, file.seek(0, os.SEEK_END) - _TAIL)
+    file.seek(tail)
+    end = file.read()
+    there = _SEAL.findall(end)[-1:]
+    if not there:
+        raise InputError("it has no seal: it was cut off, or another program wrote it")
+    whole, left = growing_digest(), tail + end.rindex(there[0])
+    place = left
+    file.seek(0)
+    while left and (data := file.read(min(left, 1 << 20))):
+        whole.update(data)
+        left -= len(data)
+    whole.update(UNSEALED + end[place - tail + len(UNSEALED) :])
+    return place, there[0], b"sha256:" + whole.hexdigest().encode()

@@ -72,10 +72,11 @@ def test_every_changed_byte_is_noticed(tmp_path):
 def test_files_that_are_no_base(tmp_path):
     path = bases.write(tmp_path / "a.base")
     data = path.read_bytes()
-    assert "it was cut off" in bases.attempt(tmp_path / "b.base", data[:-20])
-    assert "it is not even Parquet" in bases.attempt(tmp_path / "b.base", b"the cat sat on the mat\n")
-    assert "it is not even Parquet" in bases.attempt(tmp_path / "b.base", b"")
-    assert "was damaged or changed" in bases.attempt(tmp_path / "b.base", data[:100] + b"x" + data[101:])
+    assert "was damaged, cut off or changed" in bases.attempt(tmp_path / "b.base", data[:-20])
+    assert "it has no seal: it was cut off" in bases.attempt(tmp_path / "b.base", data[:-400])
+    assert "it has no seal" in bases.attempt(tmp_path / "b.base", b"the cat sat on the mat\n")
+    assert "it has no seal" in bases.attempt(tmp_path / "b.base", b"")
+    assert "was damaged, cut off or changed" in bases.attempt(tmp_path / "b.base", data[:100] + b"x" + data[101:])
     pq.write_table(pq.read_table(path).replace_schema_metadata(None), tmp_path / "c.parquet")
     assert "another program wrote it" in bases.attempt(tmp_path / "b.base", (tmp_path / "c.parquet").read_bytes())
     with pytest.raises(InputError, match="no such file"):

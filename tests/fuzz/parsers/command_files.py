@@ -9,8 +9,9 @@ from pathlib import Path
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE
+from lmgauge.digests import file_sha256
 from lmgauge.json_text import to_json
-from lmgauge.work.manifest import content_fingerprint, file_sha256
+from lmgauge.work.manifest import content_fingerprint
 from tests.fuzz.mutations import PIECES, changed, changed_lines, changed_value, hostile_text
 from tests.fuzz.parsers.command_line import check_command, run_quietly, some
 from tests.fuzz.table import Attempt

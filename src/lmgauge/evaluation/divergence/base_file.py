@@ -8,20 +8,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Literal, Self, TypeGuard
+from typing import IO, TYPE_CHECKING, Annotated, Literal, Self
 
 from lmgauge.choices import BaseType
 from lmgauge.decoding import Meta, Whole, decode
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, column_types, from_table, to_table
-from lmgauge.evaluation.divergence.sealed_file import MAGIC, UNSEALED, HashedFile, check_seal
-from lmgauge.files import regular, writing
+from lmgauge.files import writing
 from lmgauge.json_text import from_json
 from lmgauge.places import open_reading
+from lmgauge.records.parquet_files import open_parquet
+from lmgauge.work.manifest import UNSEALED, check_seal, seal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +81,9 @@ def writing_base(path: str | os.PathLike[str], kept: Kept) -> Iterator[BaseWrite
             yield writer
             writer.finish()
         finally:
-            writer.close()
+            with suppress(OSError):  # where it is not closed yet, it is not whole, and does not appear
+                writer.parquet.close()
+        seal(file)
 
 
 class BaseWriter:
@@ -90,14 +93,13 @@ class BaseWriter:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._file, self.kept = HashedFile(file), kept
-        self._waiting: list[Rows] = []
+        self.kept, self._waiting = kept, list[Rows]()
         self._group = group_rows(kept)
         self.header: BaseHeader | None = None
         types = column_types(kept)
         lists = [f"{name}.list.element" for name in types if name.endswith(("_ids", "logprobs"))]
-        self._writer = pq.ParquetWriter(
-            self._file,
+        self.parquet = pq.ParquetWriter(
+            file,
             pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()]),
             compression="zstd",
             compression_level=_COMPRESSION,
@@ -121,24 +123,17 @@ class BaseWriter:
         self._waiting = [whole.part(begin, len(whole))]
 
     def _write_group(self, rows: Rows) -> None:
-        self._writer.write_table(to_table(rows, self.kept), row_group_size=len(rows))
+        self.parquet.write_table(to_table(rows, self.kept), row_group_size=len(rows))
 
     def finish(self) -> None:
-        """Write what is left, the header and the seal."""
+        """Write what is left, the header and the place of the seal."""
         assert self.header is not None
         rest = [rows for rows in self._waiting if len(rows)]
         if rest:
             self._write_group(type(rest[0]).joined(rest))
         header = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(self.header)
-        self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(header).encode(), SEAL_KEY: UNSEALED})
-        self._file.footer = bytearray()
-        self._writer.close()
-        self._file.seal()
-
-    def close(self) -> None:
-        """Let go of the file; what was not finished is lost."""
-        self._file.discarding = True
-        self._writer.close()
+        self.parquet.add_key_value_metadata({METADATA_KEY: json.dumps(header).encode(), SEAL_KEY: UNSEALED})
+        self.parquet.close()
 
 
 def group_rows(kept: Kept) -> int:
@@ -150,23 +145,15 @@ class BaseFile:
     """A base that was stored, whole and unchanged; to be closed, or used in a `with` block."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         self.path = Path(path)
-        self._file = open_reading(self.path)
-        try:
-            footer_size = check_seal(self._file)
-            self._file.seek(0)
-            limits = {"thrift_string_size_limit": footer_size, "thrift_container_size_limit": footer_size}
-            self._parquet = pq.ParquetFile(self._file, page_checksum_verification=True, pre_buffer=False, **limits)
-            self.header = _header(self._parquet, self.path)
-            _check_groups(self._parquet, self.header, self.path)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            self.close()
-            if str(self.path) in str(error):  # it says all there is to say
-                raise
-            raise _damaged(self.path, _reason(error)) from error
+        with ExitStack() as stack:
+            self._file = stack.enter_context(open_reading(self.path))
+            with _explained(self.path):
+                check_seal(self._file)
+                self._parquet = stack.enter_context(open_parquet(self._file))
+                self.header = _header(self._parquet, self.path)
+                _check_groups(self._parquet, self.header)
+            self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -176,7 +163,7 @@ class BaseFile:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._stack.close()
 
     @property
     def size_bytes(self) -> int:
@@ -185,43 +172,31 @@ class BaseFile:
 
     def rows(self) -> Iterator[Rows]:
         """Yield the rows, some at a time."""
-        import pyarrow as pa
-
         first = 0
         for group in range(self._parquet.metadata.num_row_groups):
-            try:
-                table = self._parquet.read_row_group(group, use_threads=False)
-                rows = from_table(table, self.header.kept)
-            except (pa.ArrowException, OSError, ValueError) as error:
-                raise _damaged(self.path, f"event {first} and those behind it: {_reason(error)}") from error
+            with _explained(self.path, f"event {first} and those behind it: "):
+                rows = from_table(self._parquet.read_row_group(group, use_threads=False), self.header.kept)
             yield rows
             first += len(rows)
 
 
-def is_base_file(path: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Return True for the path of a file that begins with the bytes of Parquet, as no model does."""
-    if not isinstance(path, (str, os.PathLike)):
-        return False
+@contextmanager
+def _explained(path: Path, where: str = "") -> Iterator[None]:
+    import pyarrow as pa
+
     try:
-        with open(path, "rb", opener=regular) as file:
-            return file.read(4) == MAGIC
-    except (OSError, ValueError):
-        return False
-
-
-def _damaged(path: Path, reason: str) -> InputError:
-    return InputError(f"{path}: is not a base file as lmgauge writes it: {reason}; {_AGAIN}")
-
-
-def _reason(error: BaseException) -> str:
-    lines = str(error).splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if str(path) in str(error):  # it says all there is to say
+            raise
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise InputError(f"{path}: is not a base file as lmgauge writes it: {where}{reason}; {_AGAIN}") from error
 
 
 def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
     values = from_json((file.metadata.metadata or {}).get(METADATA_KEY, b"{}"), own=True)
     if not isinstance(values, dict) or values.get("format") != FORMAT:
-        raise _damaged(path, "its header is that of another file")
+        raise ValueError("its header is that of another file")
     if values.get("format_version") != FORMAT_VERSION:
         raise InputError(
             f"{path}: is a base file of version {str(values.get('format_version'))[:20]}; this lmgauge reads version "
@@ -229,26 +204,26 @@ def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
         )
     header = decode(values, BaseHeader, path, "a base file", _AGAIN)
     if any(one >= other for one, other in pairwise((*header.ruled_out, header.vocabulary_size))):
-        raise _damaged(path, "the tokens that cannot come are not ids in order")
+        raise ValueError("the tokens that cannot come are not ids in order")
     return header
 
 
-def _check_groups(file: pq.ParquetFile, header: BaseHeader, path: Path) -> None:
+def _check_groups(file: pq.ParquetFile, header: BaseHeader) -> None:
     metadata, kept = file.metadata, header.kept
     types = column_types(kept)
     schema = file.schema_arrow
     if schema.names != list(types) or any(_shape(schema.field(name).type) != _shape(types[name]) for name in types):
-        raise _damaged(path, "its columns are not those of a base file")
+        raise ValueError("its columns are not those of a base file")
     if metadata.num_rows != header.events:
-        raise _damaged(path, f"it has {metadata.num_rows:,} rows, and its header speaks of {header.events:,}")
+        raise ValueError(f"it has {metadata.num_rows:,} rows, and its header speaks of {header.events:,}")
     most = group_rows(kept)
     for group in range(metadata.num_row_groups):
         own = metadata.row_group(group)
         if not 0 < own.num_rows <= most:
-            raise _damaged(path, f"a row group has {own.num_rows:,} rows, not 1 to {most:,}")
+            raise ValueError(f"a row group has {own.num_rows:,} rows, not 1 to {most:,}")
         # 8 bytes a value, as many for levels and pages, and what a short column takes in any case.
         if not 0 <= own.total_byte_size <= len(types) * (own.num_rows * 16 * kept.widest + _CHUNK):
-            raise _damaged(path, "a row group is larger than its rows")
+            raise ValueError("a row group is larger than its rows")
 
 
 def _shape(kind: pa.DataType) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lmgauge.digests import digest
 from lmgauge.errors import InputError
 from lmgauge.evaluation.words.units import Units
 from lmgauge.readable import visible
@@ -42,7 +42,7 @@ class Regions:
     def __init__(self, by_text: Mapping[str, list[Region]]) -> None:
         self._by_text = by_text
         content = sorted((key, [(one.name, one.start, one.end, one.text) for one in by_text[key]]) for key in by_text)
-        self.fingerprint = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
+        self.fingerprint = digest(repr(content))[:6]
         self._waiting = dict.fromkeys(by_text)
         self.texts_without = 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.digests import digest
 from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions, rows_among, rows_of
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import ModelFileError, UsageError
@@ -109,7 +109,7 @@ class CacheModel(ScoresStrings):
         """Return SHA-256 over settings, vocabulary and tokenizer, and what reserved tokens mean if they are not refused."""
         parts = [CACHE_MODEL_TYPE, asdict(self.settings), self.vocabulary.ids_fingerprint, self.tokenizer.fingerprint]
         parts += [] if self.reserved == "refuse" else [self.reserved]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return digest(json.dumps(parts))
 
     def with_reserved(self, reserved: ReservedPolicy) -> CacheModel:
         """Return the same cache with another meaning of reserved tokens in the text."""

@@ -12,8 +12,6 @@ the recursion forward through a sentence is exact. All sentences of a block go f
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.digests import digest
 from lmgauge.errors import UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.classes.definitions import ClassDefinitions, read_classes
@@ -126,9 +125,7 @@ class ClassModel(ScoresStrings):
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the n-gram model and the classes."""
-        digest = hashlib.sha256(json.dumps([CLASS_MODEL_TYPE, self.ngram.fingerprint]).encode())
-        digest.update(self.classes.to_text().encode())
-        return digest.hexdigest()
+        return digest([CLASS_MODEL_TYPE, self.ngram.fingerprint], self.classes.to_text())
 
     def with_reserved(self, reserved: ReservedPolicy) -> ClassModel:
         """Return the same model with another meaning of reserved tokens in the text.

@@ -8,8 +8,6 @@ Source: Jelinek, F. & Mercer, R. L. (1980), "Interpolated estimation of Markov s
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +21,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of, shared_policy
 from lmgauge.contexts import last_sentence
+from lmgauge.digests import digest
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.distributions.reduce import together
 from lmgauge.distributions.tile import Tile, as_numpy, possible
@@ -157,7 +156,7 @@ class MixtureModel(Shown, ScoresStrings):
         """SHA-256 over the components' fingerprints, the weights, and that they are read as bytes if they are."""
         parts = [(c.fingerprint, w.hex()) for c, w in zip(self.components, self.weights, strict=True)]
         how = [] if self.read_as == "tokens" else [self.read_as]
-        return hashlib.sha256(json.dumps([MIXTURE_MODEL_TYPE, parts, *how]).encode()).hexdigest()
+        return digest([MIXTURE_MODEL_TYPE, parts, *how])
 
     @property
     def blocks_are_independent(self) -> bool:

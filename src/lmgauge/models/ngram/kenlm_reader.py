@@ -46,8 +46,8 @@ class KenlmModel(NgramModel):
         self.file.check_file()
         return [_native.checksum_bytes(self.file.data)]
 
-    def _digested_tables(self) -> bytes:
-        return f"{self.checksums[0]:016x}".encode()
+    def _digested_tables(self) -> tuple[object, ...]:
+        return (f"{self.checksums[0]:016x}",)
 
     @property
     def unk_probability(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.digests import digest
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone, targets_only
 from lmgauge.models.ngram.config import NgramConfig
@@ -119,15 +119,10 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
         }
         if not self.settings.eos:
             settings["eos"] = False
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
-        digest.update(self.vocabulary.ids_fingerprint.encode())
-        digest.update(self._digested_tables())
-        return digest.hexdigest()
+        return digest(settings, self.vocabulary.ids_fingerprint, *self._digested_tables())
 
-    def _digested_tables(self) -> bytes:
-        tables = self.tables
-        numbers = json.dumps([self.checksums, tables.full_context, tables.unseen]).encode()
-        return np.ascontiguousarray(tables.unigrams).tobytes() + numbers
+    def _digested_tables(self) -> tuple[object, ...]:
+        return self.tables.unigrams.tobytes(), [self.checksums, self.tables.full_context, self.tables.unseen]
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order; log-probabilities are in nats.

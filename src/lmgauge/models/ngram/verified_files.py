@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -21,6 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lmgauge.digests import digest
 from lmgauge.temporaries import temporary_beside
 from lmgauge.version import __version__
 
@@ -65,7 +65,7 @@ class FileState:
 
     @property
     def _record(self) -> Path:
-        name = hashlib.sha256(f"{self.device} {self.inode}".encode()).hexdigest()[:32]
+        name = digest(f"{self.device} {self.inode}")[:32]
         return records_folder() / f"{name}.json"
 
     def _read(self) -> object:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import WORD_UNITS
 from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.digests import digest
 from lmgauge.errors import UsageError
 from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.models.protocol import LanguageModel
@@ -114,7 +113,7 @@ class SpelledModel(Shown, ScoresStrings):
         parts: list[Any] = ["spelled", self.inner.fingerprint, self.speller.fingerprint if self.speller else ""]
         if self.separators is not None:
             parts.append(self.separators.to_dict())
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return digest(parts)
 
     @property
     def blocks_are_independent(self) -> bool:

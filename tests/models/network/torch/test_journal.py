@@ -59,8 +59,8 @@ def test_what_is_put_is_in_the_file_at_once(tmp_path: Path) -> None:
 
 def test_killed_at_every_byte(tmp_path: Path) -> None:
     whole = write(tmp_path / "whole")
-    bounds = np.cumsum([16 + 4 + 8 * len(scores) + 16 for scores in SCORES]).tolist()
-    assert bounds[-1] == len(whole)
+    bounds = np.cumsum([1 + len(line) for line in whole.split(b"\n")[1:]]).tolist()  # a line each, which a newline begins
+    assert (len(bounds), bounds[-1]) == (len(SCORES), len(whole))
     path = tmp_path / "scores"
     for size in range(len(whole) + 1):
         path.write_bytes(whole[:size])
@@ -168,7 +168,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
             return lambda *arguments: None
 
     work = Journal(tmp_path / "scores", "m")
-    work._file.close()
-    work._file = Full()  # type: ignore[assignment]
+    work._notes.close()
+    work._notes._file = Full()  # type: ignore[assignment]
     with pytest.raises(OutputError, match=r"scores.*[Nn]o space left|disk is full"):
         work.put(JOBS[0], SCORES[0])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.digests import file_sha256
 from lmgauge.errors import UsageError
 from lmgauge.models.network.gguf.engine import GgufEngine
 from lmgauge.models.network.gguf.network import GgufNetwork
@@ -29,10 +29,7 @@ class GgufModel(NetworkModel):
 
     @cached_property
     def fingerprint(self) -> str:
-        with self.network.path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256")
-        digest.update(str(self.context_policy).encode())
-        return digest.hexdigest()
+        return file_sha256(self.network.path, str(self.context_policy))
 
     def with_options(self, options: ScoringOptions) -> GgufModel:
         tokens = gguf_tokens(self.network)

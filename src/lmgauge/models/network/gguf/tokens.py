@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import mmap
 import struct
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lmgauge.digests import digest
 from lmgauge.errors import InputError, ModelFileError
 from lmgauge.models.network.gguf.network import GgufNetwork
 from lmgauge.models.network.tokens import NO_ID, TokenMap
@@ -141,11 +141,8 @@ def distinct_names(strings: Sequence[str]) -> list[str]:
 def tokenizer_digest(path: Path) -> str:
     """Return SHA-256 over all settings of a GGUF file's header that its tokenizer depends on, as hexadecimal digits."""
     # path: the file, of which only the bytes of the header are read.
-    digest = hashlib.sha256()
-    for name, value in sorted(_settings(path)):
-        if name.startswith(b"tokenizer.ggml."):
-            digest.update(_LENGTH.pack(len(name)) + name + _LENGTH.pack(len(value)) + value)
-    return digest.hexdigest()
+    own = [setting for setting in sorted(_settings(path)) if setting[0].startswith(b"tokenizer.ggml.")]
+    return digest(*(part for setting in own for text in setting for part in (_LENGTH.pack(len(text)), text)))
 
 
 def _settings(path: Path) -> Iterator[tuple[bytes, bytes]]:

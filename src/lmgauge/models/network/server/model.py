@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import FirstToken, SegmentEnd
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.digests import digest
 from lmgauge.errors import UsageError
 from lmgauge.models.given import with_given
 from lmgauge.models.network.options import ScoringOptions
@@ -52,7 +52,7 @@ class UnknownVocabulary(Vocabulary):
 
     @cached_property
     def fingerprint(self) -> str:
-        return hashlib.sha256(b"vocabulary of a server" + self._identity.encode()).hexdigest()
+        return digest("vocabulary of a server", self._identity)
 
     @property
     def ids_fingerprint(self) -> str:
@@ -133,8 +133,7 @@ class CompletionsModel(ScoresStrings):
     @cached_property
     def fingerprint(self) -> str:
         """Return SHA-256 over what the server tells of the model, and the policy; the weights are not to be seen."""
-        identity = json.dumps(["server", self._identity, str(self.context_policy), self.server.before])
-        return hashlib.sha256(identity.encode()).hexdigest()
+        return digest(["server", self._identity, str(self.context_policy), self.server.before])
 
     @property
     def notes(self) -> list[str]:

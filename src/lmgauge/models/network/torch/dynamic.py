@@ -7,8 +7,6 @@ evaluation of neural sequence models", ICML.
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.digests import digest
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone
 from lmgauge.models.network.engine import Job
@@ -84,7 +83,7 @@ class DynamicModel(ScoresStrings):
     @property
     def fingerprint(self) -> str:
         """Return SHA-256 over the network's fingerprint and the rate."""
-        return hashlib.sha256(json.dumps(["lmgauge-dynamic", self._model.fingerprint, self.rate.hex()]).encode()).hexdigest()
+        return digest(["lmgauge-dynamic", self._model.fingerprint, self.rate.hex()])
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch for each block of segments, in order; each segment is scored, then learned."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import numpy as np
 import torch
 
 from lmgauge.choices import Precision
+from lmgauge.digests import growing_digest
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.network.model import NetworkModel
@@ -131,10 +131,10 @@ class NeuralModel(NetworkModel):
     def fingerprint(self) -> str:
         """SHA-256 over weights as loaded, network, tokens, policy, and what reserved tokens mean if they are not refused."""
         config = {name: value for name, value in self.network.config.to_dict().items() if name not in _NO_NUMBERS}
-        digest = hashlib.sha256(json.dumps([config, str(self.context_policy)], sort_keys=True, default=str).encode())
-        digest.update(self.vocabulary.ids_fingerprint.encode() + self.tokenizer.fingerprint.encode())
-        digest.update(np.ascontiguousarray(self.tokens.network_ids, "<i8").data)
-        digest.update((self.reserved or "").removeprefix("refuse").encode())
+        ids = np.ascontiguousarray(self.tokens.network_ids, "<i8").data
+        fingerprints = self.vocabulary.ids_fingerprint, self.tokenizer.fingerprint
+        reserved = (self.reserved or "").removeprefix("refuse")
+        digest = growing_digest([config, str(self.context_policy)], *fingerprints, ids, reserved)
         for name, weight in sorted(self.network.state_dict().items()):
             for part in _bytes_of(name, weight):
                 digest.update(part)

@@ -7,7 +7,6 @@ resumed after the last finished task.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -17,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from lmgauge.digests import digest
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_other_folder
 from lmgauge.memory import resident_bytes, size_in_words
@@ -107,7 +107,7 @@ def train_partitions(
 def _described(settings: NgramTrainingSettings, corpus: Corpus) -> dict[str, Any]:
     files = [(source.stored_path, *_stamp(source)) for source in corpus.sources]
     words: Any = settings.words  # read, if it was a file
-    words = None if words is None else hashlib.sha256("\n".join(words).encode()).hexdigest()
+    words = None if words is None else digest("\n".join(words))
     values = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "normalizer"}
     values |= {"tokenizer": make_tokenizer(settings.tokenizer).settings(), "words": words, "files": files}
     described: dict[str, Any] = json.loads(json.dumps(values, default=str))
