@@ -85,7 +85,7 @@ with ray_connection.ray_at("local"):
 def test_a_program_that_ray_ends_in_the_middle_of_a_call_does_so_in_words() -> None:
     done = subprocess.run([sys.executable, "-c", ENDED], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("lmgauge: error: the program ended in the middle of work on Ray: ")
+    assert done.stderr.startswith("lmgauge: error: the program ended while Ray worked for it: ")
     assert done.stderr.count("\n") == 1
 
 

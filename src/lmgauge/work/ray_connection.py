@@ -22,7 +22,7 @@ _SECONDS_TO_PART = 20.0
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 """How HTTP/2, which Ray speaks, begins; the answer is a frame of settings as well, of type 4."""
 _LAST_WORDS = """import sys; sys.stdin.read() or sys.exit(
-    "lmgauge: error: the program ended in the middle of work on Ray: it was killed, or Ray's process on its machine was lost")"""
+    "lmgauge: error: the program ended while Ray worked for it: it was killed, or Ray's process on its machine was lost")"""
 """A program of its own: where the raylet dies during a call, Ray ends the caller at once, and without a word."""
 
 _SETTINGS = {
