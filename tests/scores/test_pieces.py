@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge.scores import ScoreBatch, example_batch, join_pieces, score_in_pieces
+from lmgauge.scores import ScoreBatch, score_in_pieces
 from lmgauge.text import units
 from lmgauge.text.segments import Segments
 
@@ -52,8 +52,3 @@ def assert_same(one: Any, other: Any) -> None:
             assert_same(getattr(one, field.name), getattr(other, field.name))
     else:
         assert one == other
-
-
-def test_one_piece_is_itself() -> None:
-    batch = example_batch()
-    assert join_pieces([batch]) is batch

@@ -26,7 +26,7 @@ from lmgauge.json_text import plain
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import say_progress
-from lmgauge.scores import ScoreBatch, join_pieces
+from lmgauge.scores import ScoreBatch, join_batches
 from lmgauge.scoring import score_together
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -157,7 +157,7 @@ class StoredModel:
         """Yield the scores of the tokens of each block of the text; arguments as of any model."""
         stored, units, total = PieceDecoder(self._records), UnitCounter(), 0
         for block in segments:
-            yield join_pieces([stored(units.unit_of(piece), piece) for piece in pieces(block)])
+            yield join_batches([stored(units.unit_of(piece), piece) for piece in pieces(block)])
             total += len(block)
         stored.parts.finish()
         self.notes = merged_notes([_stored_notes(record, total) for record in self._records], total)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import tee
 from typing import TYPE_CHECKING
 
@@ -119,7 +118,7 @@ def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events
         contexts = EventContexts(ids, counts, bos=BOS, runs_on=policy.runs_on, before=before, given_tokens=given_tokens)
         before = contexts.ids
         rows = rows_among(events, seen, len(batch))
-        yield _ByEvent(model, rows_of(batch, rows), contexts, rows)
+        yield _ByEvent(model, batch.of_rows(rows), contexts, rows)
         seen += len(batch)
 
 
@@ -173,21 +172,3 @@ def rows_among(events: Events | None, seen: int, size: int) -> Events:
     if events is None:
         return np.arange(size)
     return events[np.searchsorted(events, seen) : np.searchsorted(events, seen + size)] - seen
-
-
-def rows_of(batch: ScoreBatch, rows: Events) -> ScoreBatch:
-    """Return a batch of some of the rows; segments without any stay, with none."""
-    # rows: int64, ascending: which to keep. Spans begin where that of the row kept before ended.
-    if len(rows) == len(batch):
-        return batch
-    owner = np.repeat(np.arange(len(batch.segment_events)), batch.segment_events)
-    return replace(
-        batch,
-        segment_events=np.bincount(owner[rows], minlength=len(batch.segment_events)),
-        token_ids=batch.token_ids[rows],
-        logprob=batch.logprob[rows],
-        kind=batch.kind[rows],
-        ends=batch.ends[rows] if len(batch.ends) else batch.ends,
-        extra={name: values[rows] for name, values in batch.extra.items()},
-        begins=batch.begins[rows] if len(batch.begins) else batch.begins,
-    )

@@ -26,7 +26,6 @@ def targets_only(batch: ScoreBatch, encoded: Encoded, block: Segments) -> ScoreB
     """
     if block.given_starts is None:
         return batch
-    from lmgauge.distributions.blocks import rows_of  # a large package, which texts without given text do without
 
     events = encoded.ids != BOS
     if np.count_nonzero(events) > len(batch):
@@ -35,7 +34,7 @@ def targets_only(batch: ScoreBatch, encoded: Encoded, block: Segments) -> ScoreB
     owner = np.repeat(np.arange(len(block)), batch.segment_events)
     counts = np.bincount(owner[is_given], minlength=len(block))
     before = GivenTokens(batch.token_ids[is_given], counts, block.given_lengths(), encoded.crossing)
-    return with_given(rows_of(batch, np.flatnonzero(~is_given)), before, block)
+    return with_given(batch.of_rows(np.flatnonzero(~is_given)), before, block)
 
 
 def with_given(batch: ScoreBatch, before: GivenTokens, block: Segments) -> ScoreBatch:

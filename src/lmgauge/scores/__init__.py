@@ -25,7 +25,6 @@ from lmgauge.scores.files import is_json_lines as is_json_lines
 from lmgauge.scores.files import read_metadata as read_metadata
 from lmgauge.scores.files import read_scores as read_scores
 from lmgauge.scores.given import GivenTokens as GivenTokens
-from lmgauge.scores.pieces import join_pieces as join_pieces
 from lmgauge.scores.pieces import score_in_pieces as score_in_pieces
 from lmgauge.scores.segment_rows import SegmentReader as SegmentReader
 from lmgauge.scores.segment_rows import SegmentRows as SegmentRows

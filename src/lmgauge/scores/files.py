@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.files import writing
 from lmgauge.json_text import from_json
+from lmgauge.records.jsonl import object_rows
+from lmgauge.records.lines import text_lines
 from lmgauge.records.parquet_files import batches_of, is_parquet, open_parquet
+from lmgauge.records.sources import find_sources
 from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
 
 if TYPE_CHECKING:
@@ -122,15 +125,10 @@ class RowReader:
     # The file stays open, so that what is read is of one file even if another takes its place; `unchanged` tells.
 
     def __init__(self, path: str | Path) -> None:
-        import pyarrow as pa
-
         self.path, self._stack = Path(path), ExitStack()
-        try:
+        with _reading(self.path):
             self._file = self._stack.enter_context(open_parquet(self.path))
             self._state = self._look()
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{path}: cannot be read as a score table (Parquet): {reason}") from error
         metadata = self._file.metadata
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self._bounds = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
@@ -153,27 +151,23 @@ class RowReader:
         """Return consecutive rows, the first of which begins a segment."""
         import pyarrow as pa
 
-        first = max(0, int(np.searchsorted(self._bounds, begin, side="right")) - 1)
         # bounds [0, 100, 200], rows 150 to 200: groups 1 to 2 (not included), that is one.
+        first = max(0, int(np.searchsorted(self._bounds, begin, side="right")) - 1)
         last = int(np.searchsorted(self._bounds, end, side="left"))
         wanted = None if columns is None else [name for name in columns if name in self.columns]
         parts: list[pa.RecordBatch] = []
-        try:
+        with _reading(self.path):
             for group in range(first, last):
                 at = int(self._bounds[group])
                 for batch in self._batches(group, wanted):
                     low, high = max(begin - at, 0), min(end - at, len(batch))
-                    if low < high:
-                        parts.append(batch.slice(low, high - low))
+                    parts += [batch.slice(low, high - low)] if low < high else []
                     at += len(batch)
                     if at >= end:
                         break
             if not parts:
                 raise InputError(f"{self.path}: has no rows {begin} to {end}")
-            table = pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{self.path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
-        return _from_arrow(table, self.path, -1, 0)
+            return _from_arrow(pa.Table.from_batches(parts).combine_chunks().to_batches()[0], self.path, -1, 0)
 
     def _batches(self, group: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         # Group of rows; the last one of a usual size is remembered, as neighbors are asked for one by one.
@@ -188,22 +182,33 @@ class RowReader:
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
     """Return what a table stored by lmgauge records of its origin; empty for any other."""
-    if is_json_lines(Path(path)):
+    path = Path(path)
+    if is_json_lines(path):
         return {}
+    with _reading(path):
+        path.open("rb").close()  # where it cannot be read, that is what is wrong
+        if not is_parquet(path):
+            first = "a text is evaluated first: `lmgauge eval -m MODEL TEXT -o RUN`"
+            if path.suffix in (".csv", ".tsv"):
+                first = f"a table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUN`"
+            raise InputError(f"{path}: is not a run or a score table (Parquet, JSON lines); {first}")
+        with open_parquet(path) as table:
+            stored = (table.metadata.metadata or {}).get(METADATA_KEY, b"{}")
+        metadata = from_json(stored)
+    return metadata if isinstance(metadata, dict) else {}
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY, b"{}")
-        metadata = from_json(stored)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, pa.ArrowInvalid) and not is_parquet(path):
-            first = "a text is evaluated first: `lmgauge eval -m MODEL TEXT -o RUN`"
-            if Path(path).suffix in (".csv", ".tsv"):
-                first = f"a table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUN`"
-            raise InputError(f"{path}: is not a run or a score table (Parquet, JSON lines); {first}") from error
-        raise InputError(f"{path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
-    return metadata if isinstance(metadata, dict) else {}
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, OverflowError, ValueError) as error:
+        reason = "a whole number has more than 64 bits" if isinstance(error, OverflowError) else str(error).splitlines()[0]
+        raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
 
 
 def is_json_lines(path: Path) -> bool:
@@ -212,26 +217,17 @@ def is_json_lines(path: Path) -> bool:
 
 
 def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    try:
+    with _reading(path):
         if is_json_lines(path):
             yield from _read_json_lines(path)
-        else:
-            with open_parquet(path) as file:
-                yield from batches_of(file, PARQUET_ROWS)
-    except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
-        reason = "a whole number has more than 64 bits" if isinstance(error, OverflowError) else str(error).splitlines()[0]
-        raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
+            return
+        with open_parquet(path) as file:
+            yield from batches_of(file, PARQUET_ROWS)
 
 
 def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
     # JSON lines in batches of rows; a logprob of "-inf" (JSON has no infinities) is read as minus infinity.
     import pyarrow as pa
-
-    from lmgauge.records.jsonl import object_rows
-    from lmgauge.records.lines import text_lines
-    from lmgauge.records.sources import find_sources
 
     rows: list[dict[str, Any]] = []
     first, names = 0, frozenset[str]()
@@ -258,11 +254,10 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
 
 _INTEGERS = ("segment", "start", "end", "context", "rank")
 _FLOATS = (
-    *("entropy", "mean_logprob", "logprob_deviation", "mass", "word_boundary", "kl", "base_logprob"),
+    *("logprob", "entropy", "mean_logprob", "logprob_deviation", "mass", "word_boundary", "kl", "base_logprob"),
     *("spelling", "separator"),
 )
-_LISTS = ("top_tokens", "top_logprobs")
-_COLUMNS = frozenset((*_INTEGERS, *_FLOATS, *_LISTS, "logprob", "token", "kind", "document"))
+_COLUMNS = frozenset((*_INTEGERS, *_FLOATS, "top_tokens", "top_logprobs", "token", "kind", "document"))
 _LARGEST = 1 << 52  # of an integer
 _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
 
@@ -280,50 +275,44 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
         if rows[name].null_count:
             raise InputError(f"{path}: column {name!r} of the score table has rows without a value")
     try:
-        logprob = np.array(rows["logprob"].cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-        kind = _kinds(rows["kind"]) if "kind" in names else np.full(len(logprob), TOKEN, np.uint8)
+        kind = _kinds(rows["kind"]) if "kind" in names else np.full(len(rows), TOKEN, np.uint8)
         token = pc.dictionary_encode(rows["token"].cast(pa.string())) if "token" in names else None
-        integers = {name: rows[name].cast(pa.int64()).to_numpy(zero_copy_only=False) for name in _INTEGERS if name in names}
-        extra = {name: integers[name] for name in ("context", "rank") if name in names}
-        for name in _FLOATS:
-            if name in names:
-                extra[name] = rows[name].cast(pa.float64()).to_numpy(zero_copy_only=False)
-        for name, kind_of in zip(_LISTS, (pa.string(), pa.float64()), strict=True):
-            if name in names:
-                extra[name] = _lists(rows[name], kind_of)
+        integers, floats = (
+            {name: rows[name].cast(type_).to_numpy(zero_copy_only=False) for name in known if name in names}
+            for known, type_ in ((_INTEGERS, pa.int64()), (_FLOATS, pa.float64()))
+        )
+        types = {"top_tokens": pa.string(), "top_logprobs": pa.float64()}
+        lists = {name: _lists(rows[name], type_) for name, type_ in types.items() if name in names}
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise InputError(f"{path}: the score table holds a value of the wrong type: {str(error).splitlines()[0]}") from error
-    row_segments, ends = integers["segment"], integers.get("end", np.zeros(0, np.int64))
-    if np.isnan(logprob).any() or (logprob > 0).any():
-        row = int(np.flatnonzero(np.isnan(logprob) | (logprob > 0))[0])
-        raise InputError(
-            f"{path}: logprob is {logprob[row]} in segment {row_segments[row]}; it must be the natural log of a probability"
-        )
-    entropy = extra.get("entropy", np.zeros(0))
-    impossible = np.flatnonzero(~((entropy >= -_ROUNDING) & (entropy < np.inf)))
-    if len(impossible):
-        raise InputError(
-            f"{path}: entropy is {entropy[impossible[0]]} in segment {row_segments[impossible[0]]}; "
-            "an entropy is 0 or more and finite, in nats"
-        )
-    wrong = np.flatnonzero(extra.get("kl", np.zeros(0)) < 0)
-    if len(wrong):
-        where = f"{extra['kl'][wrong[0]]} in segment {row_segments[wrong[0]]}"
-        raise InputError(f"{path}: kl is {where}; a divergence is not below 0")
-    for name, lowest in (("segment", 0), ("start", 0), ("end", 0), ("context", 0), ("rank", 1)):
-        if name in integers and len(logprob) and integers[name].min() < lowest:
-            raise InputError(f"{path}: column {name!r} holds {integers[name].min()}; {name}s count from {lowest}")
-        if name in integers and len(logprob) and integers[name].max() > _LARGEST:
-            raise InputError(f"{path}: column {name!r} holds {integers[name].max()}; no {name} is above {_LARGEST:,}")
+    row_segments, ends, logprob = integers["segment"], integers.get("end", np.zeros(0, np.int64)), floats["logprob"]
+    nothing = np.zeros(0)
+    entropy = floats.get("entropy", nothing)
+    for name, wrong, rule in (
+        ("logprob", ~(logprob <= 0), "it must be the natural log of a probability"),
+        ("entropy", ~((entropy >= -_ROUNDING) & (entropy < np.inf)), "an entropy is 0 or more and finite, in nats"),
+        ("kl", floats.get("kl", nothing) < 0, "a divergence is not below 0"),
+    ):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(f"{path}: {name} is {floats[name][row]} in segment {row_segments[row]}; {rule}")
+    for name, values in integers.items() if len(rows) else ():
+        lowest = int(name == "rank")
+        if values.min() < lowest:
+            raise InputError(f"{path}: column {name!r} holds {values.min()}; {name}s count from {lowest}")
+        if values.max() > _LARGEST:
+            raise InputError(f"{path}: column {name!r} holds {values.max()}; no {name} is above {_LARGEST:,}")
+    extra: dict[str, Any] = {name: integers[name] for name in ("context", "rank") if name in integers}
+    extra |= {name: values for name, values in floats.items() if name != "logprob"} | lists
     segments, counts = distinct_neighbors(row_segments)
     ids, strings = np.zeros(len(logprob), np.uint32), [""]
     if token is not None:
         ids, strings = token.indices.to_numpy(zero_copy_only=False).astype(np.uint32), token.dictionary.to_pylist()
-    batch = ScoreBatch(segments, counts, ids, Strings(strings), logprob, kind, np.asarray(ends, np.int64), extra)
+    batch = ScoreBatch(segments, counts, ids, Strings(strings), np.array(logprob), kind, ends, extra)
     if len(ends):
         expected = batch.starts()
         starts = integers.get("start", expected)
-        begins = np.zeros(0, np.int64) if np.array_equal(starts, expected) else np.asarray(starts, np.int64)
+        begins = ends[:0] if np.array_equal(starts, expected) else starts
         # A segment that goes on from the batch before: its first span here begins where the last one there ended.
         if row_segments[0] == last:
             expected[0] = reach
@@ -367,11 +356,10 @@ def _kinds(column: pa.Array) -> NDArray[np.uint8]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    encoded = pc.dictionary_encode(column.cast(pa.string()))
-    names = encoded.dictionary.to_pylist()
-    unknown = [name for name in names if name not in KINDS]
-    if unknown:
-        raise ValueError(f"kind {unknown[0]!r} is unknown; kinds are {', '.join(KINDS)}")
-    codes = np.array([KINDS.index(name) for name in names], np.uint8)
-    kinds: NDArray[np.uint8] = codes[encoded.indices.to_numpy(zero_copy_only=False)]
+    strings = column.cast(pa.string())
+    places = pc.index_in(strings, pa.array(KINDS))
+    if places.null_count:
+        unknown = strings.filter(places.is_null())[0].as_py()
+        raise ValueError(f"kind {unknown!r} is unknown; kinds are {', '.join(KINDS)}")
+    kinds: NDArray[np.uint8] = places.to_numpy(zero_copy_only=False).astype(np.uint8)
     return kinds

@@ -32,8 +32,10 @@ class GivenTokens:
         return GivenTokens(ids, self.counts[chosen], self.lengths[chosen], self.crossing[chosen])
 
     @classmethod
-    def joined(cls, parts: Sequence[GivenTokens]) -> GivenTokens:
-        """Return what was given before the segments of some batches, one behind the other."""
+    def joined(cls, parts: Sequence[GivenTokens]) -> GivenTokens | None:
+        """Return what was given before the segments of some batches, one behind the other; None of none."""
+        if not parts:
+            return None
         columns = zip(*((part.ids, part.counts, part.lengths, part.crossing) for part in parts), strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 
-import numpy as np
-
-from lmgauge.scores.given import GivenTokens
 from lmgauge.scores.table import ScoreBatch, join_batches
 from lmgauge.text.segments import Segments
 from lmgauge.text.units import pieces
@@ -33,20 +29,5 @@ def score_in_pieces(
         made.append(batch)
         if len(made) == counts[0]:
             counts.popleft()
-            yield join_pieces(made)
+            yield join_batches(made)
             made = []
-
-
-def join_pieces(pieces: Sequence[ScoreBatch]) -> ScoreBatch:
-    """Return what a model made of the pieces of a block, one behind the other, as what it makes of the block."""
-    if len(pieces) == 1:
-        return pieces[0]
-    joined = join_batches(pieces)  # which leaves out segments without rows, and what is known of segments
-    before = [piece.before for piece in pieces if piece.before is not None]
-    return replace(
-        joined,
-        segments=np.concatenate([piece.segments for piece in pieces]),
-        segment_events=np.concatenate([piece.segment_events for piece in pieces]),
-        lossy=np.concatenate([piece.lossy for piece in pieces]),
-        before=GivenTokens.joined(before) if before else None,
-    )

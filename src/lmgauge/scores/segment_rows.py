@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,19 +56,15 @@ class SegmentRows:
         """
         # more: rows, [n], whose ids may belong to other strings.
         # Otherwise the ids of the second part move behind the strings of the first.
-        same = more.strings is self.strings
-        return SegmentRows(
-            self.segment,
-            self.strings if same else [*self.strings, *more.strings],
-            np.concatenate((self.token_ids, more.token_ids if same else more.token_ids + np.uint32(len(self.strings)))),
-            np.concatenate((self.logprob, more.logprob)),
-            np.concatenate((self.kind, more.kind)),
-            np.concatenate((self.ends, more.ends)),
-            starts=np.concatenate((self.starts, more.starts)),
-            before=self.before,
-            spelling=np.concatenate((self.spelling, more.spelling)),
-            separator=np.concatenate((self.separator, more.separator)),
-        )
+        strings = self.strings
+        if more.strings is not strings:
+            more = replace(more, token_ids=more.token_ids + np.uint32(len(strings)))
+            strings = [*strings, *more.strings]
+        columns: dict[str, Any] = {name: np.concatenate((getattr(self, name), getattr(more, name))) for name in _COLUMNS}
+        return replace(self, strings=strings, **columns)
+
+
+_COLUMNS = ("token_ids", "logprob", "kind", "ends", "starts", "spelling", "separator")
 
 
 def iter_segments(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
@@ -128,10 +125,8 @@ class SegmentReader:
         rows = join_batches(parts or [self._no_rows])
         if len(rows.segments) == end - begin:
             return rows
-        events = np.zeros(end - begin, np.int64)
+        events, lossy = np.zeros(end - begin, np.int64), np.zeros(end - begin if len(rows.lossy) else 0, bool)
         # Segments 5 and 7 have rows, 5 to 8 are asked for: events [2, 0, 3, 0].
         events[rows.segments - begin] = rows.segment_events
-        lossy = np.zeros(end - begin if len(rows.lossy) else 0, bool)
-        if len(lossy):
-            lossy[rows.segments - begin] = rows.lossy
+        lossy[rows.segments[: len(lossy)] - begin] = rows.lossy
         return replace(rows, segments=np.arange(begin, end, dtype=np.int64), segment_events=events, lossy=lossy)

@@ -167,22 +167,38 @@ class ScoreBatch:
             [1, 1]
         """
         bounds = np.concatenate(([0], np.cumsum(self.segment_events)))
-        rows = slice(int(bounds[begin]), int(bounds[end]))
         return replace(
             self,
             segments=self.segments[begin:end],
             segment_events=self.segment_events[begin:end],
-            token_ids=self.token_ids[rows],
-            logprob=self.logprob[rows],
-            kind=self.kind[rows],
-            ends=self.ends[rows],
-            extra={name: values[rows] for name, values in self.extra.items()},
             lossy=self.lossy[begin:end],
             spans_apart=0,
             gaps=0,
-            begins=self.begins[rows],
             before=None if self.before is None else self.before.of_segments(slice(begin, end)),
+            **self._columns(slice(int(bounds[begin]), int(bounds[end]))),
         )
+
+    def of_rows(self, rows: NDArray[np.int64]) -> ScoreBatch:
+        """Return some of the rows; segments without any stay, and spans begin where that of the row kept before ended.
+
+        Args:
+            rows: int64 [m], their places, ascending.
+
+        Example:
+            >>> example_batch().of_rows(np.array([0, 2])).row_segments().tolist()
+            [0, 1]
+        """
+        if len(rows) == len(self):
+            return self
+        owner = np.repeat(np.arange(len(self.segment_events)), self.segment_events)
+        events = np.bincount(owner[rows], minlength=len(self.segment_events))
+        return replace(self, segment_events=events, **self._columns(rows))
+
+    def _columns(self, rows: slice | NDArray[np.int64]) -> dict[str, Any]:
+        # What there is of some of the rows.
+        own = {name: getattr(self, name) for name in ("token_ids", "logprob", "kind", "ends", "begins")}
+        chosen: dict[str, Any] = {name: values[rows] for name, values in own.items() if len(values)}
+        return chosen | {"extra": {name: values[rows] for name, values in self.extra.items()}}
 
     def to_arrow(self, dictionary: pa.Array | None = None) -> pa.RecordBatch:
         """Return the batch as an Arrow record batch.
@@ -250,13 +266,16 @@ def starts_of(ends: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.
 
 def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
     """Return consecutive batches of one table as one; a segment whose rows came in two of them is listed once."""
+    # Of segments in two batches nothing but rows is known, as batches are only cut within one where they are stored.
     if len(batches) == 1:
         return batches[0]
     first = batches[0]
     if any(b.extra.keys() != first.extra.keys() or bool(len(b.ends)) != bool(len(first.ends)) for b in batches if len(b)):
         raise InputError("the parts of the score table do not have the same columns")
-    row_segments = np.concatenate([b.row_segments() for b in batches])
-    segments, events = distinct_neighbors(row_segments)
+    listed = np.concatenate([b.segments for b in batches])
+    # segments [4, 5] and [5, 6] with events [1, 2] and [3, 1] -> [4, 5, 6] with [1, 5, 1]
+    firsts = np.flatnonzero(np.diff(listed, prepend=-1))
+    events = np.add.reduceat(np.concatenate([b.segment_events for b in batches]), firsts) if len(firsts) else listed
     same = all(b.strings is first.strings for b in batches)
     # strings of 3 and 2 tokens: ids of the second batch move by 3
     offsets = np.cumsum([0] + [0 if same else len(b.strings.tokens) for b in batches])
@@ -266,7 +285,7 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
     if len(begins) and np.array_equal(begins, starts_of(ends, events)):
         begins = first.begins[:0]  # a batch that begins within a segment needs them, the segment put together does not
     return ScoreBatch(
-        segments,
+        listed[firsts],
         events,
         np.concatenate(ids),
         first.strings if same else Strings([token for b in batches for token in b.strings.tokens]),
@@ -274,9 +293,11 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
         np.concatenate([b.kind for b in batches]),
         ends,
         {name: np.concatenate([b.extra[name] for b in batches]) for name in first.extra},
+        np.concatenate([b.lossy for b in batches]),
         spans_apart=sum(b.spans_apart for b in batches),
         gaps=sum(b.gaps for b in batches),
         begins=begins,
+        before=GivenTokens.joined([b.before for b in batches if b.before is not None]),
     )
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from lmgauge.distributions.blocks import rows_of
 from lmgauge.evaluation.diagnosis.costs import TokenCost, TokenCosts
 from lmgauge.evaluation.divergence.events import PairRows
 from lmgauge.evaluation.slicing.cuts import EventCuts, TrainingWords
@@ -26,7 +25,7 @@ class KlSlices:
         kl = rows.columns["kl_ab"]
         defined = np.flatnonzero(~np.isnan(kl))
         # What sums bits takes costs as log-probabilities: an infinite divergence is an event of probability zero.
-        table = replace(rows_of(rows.b, defined), logprob=-kl[defined], extra={})
+        table = replace(rows.b.of_rows(defined), logprob=-kl[defined], extra={})
         ranges = ranges_by_event([table])
         block, documents = rows.block, rows.block.documents
         self._sums.add(

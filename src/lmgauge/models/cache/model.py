@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.digests import digest
-from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions, rows_among, rows_of
+from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions, rows_among
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
@@ -226,7 +226,7 @@ class _Walk(BlockDistributions):
         self._walk(self._batch.token_ids.astype(np.int64), len(self._batch))
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        return rows_of(self._batch, self._rows)
+        return self._batch.of_rows(self._rows)
 
 
 @dataclass

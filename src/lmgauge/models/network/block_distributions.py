@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.blocks import BlockDistributions, rows_of
+from lmgauge.distributions.blocks import BlockDistributions
 from lmgauge.distributions.tile import LOWEST, Tile, ready
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.sequences import BlockEvents
@@ -79,4 +79,4 @@ class NetworkDistributions(BlockDistributions):
         unscored = self._model.unscored(self._events, self._firsts)
         batch = self._model.table_of(self._events, values, unscored)
         rows = self._rows if unscored is None else self._rows - np.cumsum(unscored)[self._rows]
-        return rows_of(batch, rows)
+        return batch.of_rows(rows)

@@ -168,7 +168,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
             >>> [tile.p[0].round(3).tolist() for block in model.distributions(corpus) for tile in block.tiles()]
             [[0.111, 0.0, 0.333, 0.333, 0.222]]
         """
-        from lmgauge.distributions.blocks import rows_among, rows_of  # only for those who ask: this package is large
+        from lmgauge.distributions.blocks import rows_among  # only for those who ask: this package is large
         from lmgauge.models.ngram.distributions import NgramBlock, RowBlock
 
         whole, seen = self.tables.whole(eos=self.settings.eos), 0
@@ -176,7 +176,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
         for batch, contexts in self._score_blocks(segments, spans=spans, threads=threads, contexts=True):
             rows = rows_among(events, seen, len(batch))
             seen += len(batch)
-            yield block(whole, rows_of(batch, rows), contexts[rows])
+            yield block(whole, batch.of_rows(rows), contexts[rows])
 
     def _score_blocks(
         self, segments: Iterable[Segments], *, spans: bool, threads: int | None, contexts: bool = False

@@ -270,7 +270,7 @@ class SpelledModel(Shown, ScoresStrings):
             >>> [tile.p.shape for block in model.distributions(text) for tile in block.tiles()]
             [(6, 7)]
         """
-        from lmgauge.distributions.blocks import distributions_of, rows_among, rows_of  # only for those who ask
+        from lmgauge.distributions.blocks import distributions_of, rows_among  # only for those who ask
         from lmgauge.models.spelling.spelled_distributions import SpelledDistributions
 
         blocks, copies, scored = tee(segments, 3)
@@ -282,7 +282,7 @@ class SpelledModel(Shown, ScoresStrings):
         seen = 0
         # What is spelled depends on the words around it, so that all rows are needed.
         for part, batch in zip(inside, self.score(scored, threads=threads), strict=True):
-            rows = rows_of(batch, rows_among(events, seen, len(batch)))
+            rows = batch.of_rows(rows_among(events, seen, len(batch)))
             seen += len(batch)
             yield SpelledDistributions(part, partial(_as_scored, rows))
 

@@ -60,7 +60,8 @@ class _DiffersError(Exception):
 def _lay_whole(logged: str, text: bytes) -> Laid:
     own = logged.encode("utf-8", "surrogatepass").replace(b"\r\n", b"\n")
     if own != text:
-        common = _common(own, text)
+        pairs = enumerate(zip(own, text, strict=False))
+        common = next((i for i, (one, other) in pairs if one != other), min(len(own), len(text)))
         raise _differs(text, common, "text", own[common:])
     return Laid(0, [len(text)])
 
@@ -90,7 +91,7 @@ def _lay_words(segment: LoggedSegment, text: bytes) -> Laid:
 def _lay_pieces(segment: LoggedSegment, text: bytes) -> Laid:
     pieces = segment.pieces
     # A first token without a score that is not text of the segment is the model's BOS token.
-    firsts = (0, 1) if segment.logprob[:1] == [None] and _is_shown(pieces[0]) else (0,)
+    firsts = (0, 1) if segment.logprob[:1] == [None] and pieces[0].strip() else (0,)
     for generated in segment.generated:
         for first in firsts:
             part = pieces[first : len(pieces) - generated]
@@ -142,15 +143,6 @@ def _differs(text: bytes, at: int, what: str, piece: Piece) -> _DiffersError:
         f"at byte {at:,} of its segment the text {there}, and "
         + (f"the log has {what} {shown(_bytes(piece)[:_NEAR])}" if piece else "the log ends")
     )
-
-
-def _common(one: bytes, other: bytes) -> int:
-    size = min(len(one), len(other))
-    return next((i for i in range(size) if one[i] != other[i]), size)
-
-
-def _is_shown(piece: Piece) -> bool:
-    return bool(piece.strip())
 
 
 def _bytes(piece: Piece) -> bytes:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lmgauge.choices import LogUnit
 from lmgauge.errors import InputError, UsageError
@@ -34,6 +35,15 @@ class LoggedSegment:
     document: str | None = None  # what it belongs to, where the log says it
     generated: tuple[int, ...] = (0,)  # tokens at the end that may be the model's own, the likeliest count first
     headless: bool = False  # True if tokens may be missing at its beginning
+
+
+class LoggedWord(NamedTuple):
+    """A word of a sentence, as toolkits of n-gram models print it."""
+
+    text: str  # bytes that are not UTF-8 as surrogates
+    kind: int  # as in the score table
+    order: int  # of the n-gram that matched; 0 where it is not known
+    log10: float
 
 
 @dataclass
@@ -69,6 +79,21 @@ class Log:
         if math.isnan(nats) or nats > _ROUNDING:
             raise InputError(f"{where}: a log-probability is {shown(value)}; it must be the logarithm of a probability")
         return min(nats, 0.0)
+
+
+def sentence(where: str, words: Sequence[LoggedWord], log: Log) -> LoggedSegment:
+    """Return the segment of a sentence of words."""
+    pieces = [word.text.encode("utf-8", "surrogateescape") for word in words]
+    logprob = [log.nats(word.log10, where) for word in words]
+    return LoggedSegment(where, pieces, logprob, [word.kind for word in words], [word.order for word in words])
+
+
+def log10_of(text: str, where: str) -> float:
+    """Return the log-probability that a program printed of a word."""
+    value = number(text, where)
+    if math.isnan(value):
+        raise InputError(f"{where}: a log-probability is NaN; the model is damaged")
+    return value
 
 
 def number(value: object, where: str) -> float:

@@ -14,7 +14,7 @@ from lmgauge.errors import InputError
 from lmgauge.json_text import from_json
 from lmgauge.records.compression import read_chunks
 from lmgauge.records.formats import reader_of
-from lmgauge.records.lines import cut_lines, line_blocks
+from lmgauge.records.lines import UTF8_BOM, cut_lines, line_blocks
 from lmgauge.records.records import Fields, RecordReader, Row
 from lmgauge.records.separated import Reader as SeparatedReader
 from lmgauge.records.sources import Source, find_sources
@@ -35,25 +35,16 @@ class LogFile:
 
     @cached_property
     def source(self) -> Source:
-        """Return the file as records are read from it; its format is told by its beginning where its name does not."""
-        source = find_sources(self.path)[0]
-        if source.format != "text":
-            return source
-        head = self._head_of(source)
-        first = head.partition(b"\n")[0]
-        form: Format = "jsonl" if head.lstrip()[:1] == b"{" else "tsv" if b"\t" in first else "csv"
-        return replace(source, format="parquet" if head.startswith(b"PAR1") else form)
+        """Return the file as records are read from it."""
+        return find_sources(self.path)[0]
 
     @cached_property
     def head(self) -> bytes:
         """Return the first bytes, by which the program is recognized."""
-        head = self._head_of(find_sources(self.path)[0])
+        head = next(read_chunks(self.source, HEAD_BYTES), b"")[:HEAD_BYTES]
         if not head.strip():
             raise InputError(f"{self.path}: is empty")
-        return head.removeprefix(b"\xef\xbb\xbf")
-
-    def _head_of(self, source: Source) -> bytes:
-        return next(read_chunks(source, HEAD_BYTES), b"")[:HEAD_BYTES]
+        return head.removeprefix(UTF8_BOM)
 
     def columns(self) -> list[str]:
         """Return the names of the columns, if it is a table; the fields of its first record, if it has some."""
@@ -70,7 +61,12 @@ class LogFile:
         return self._reader().rows()
 
     def _reader(self) -> RecordReader:
-        return reader_of(self.source, Fields(quotes=True))
+        source = self.source
+        if source.format == "text":  # its format is told by its beginning, as its name does not
+            first = self.head.partition(b"\n")[0]
+            form: Format = "jsonl" if self.head.lstrip()[:1] == b"{" else "tsv" if b"\t" in first else "csv"
+            source = replace(source, format="parquet" if self.head.startswith(b"PAR1") else form)
+        return reader_of(source, Fields(quotes=True))
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield lines with their numbers, counted from 1, without their ends; bytes that are not UTF-8 as surrogates."""
@@ -99,7 +95,8 @@ class LogFile:
         if whole is None:
             for number, line in self.lines():
                 if line.strip():
-                    yield f"{self.path}, line {number}", parsed(line, f"{self.path}, line {number}")
+                    where = f"{self.path}, line {number}"
+                    yield where, parsed(line, where)
         elif isinstance(whole, list):
             for number, item in enumerate(whole, 1):
                 yield f"{self.path}, item {number}", item

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmgauge.errors import InputError
+from lmgauge.scores.imports.log import number
 from lmgauge.scores.spans import Piece
 
 # What vLLM writes for anything below, as JSON has no infinity.
@@ -74,12 +75,12 @@ def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
     known = ids if isinstance(ids, list) and len(ids) == len(logprobs) else [None] * len(logprobs)
     pieces: list[Piece] = []
     logprob: list[float | None] = []
-    for entry, number in zip(logprobs, known, strict=True):
+    for entry, token_id in zip(logprobs, known, strict=True):
         if entry is None:
             pieces.append("")
             logprob.append(None)
             continue
-        token = _prompt_token(entry, number)
+        token = _prompt_token(entry, token_id)
         piece = token.get("decoded_token") if isinstance(token, Mapping) else None
         if not isinstance(piece, str):
             raise _strange("an entry of prompt_logprobs has no decoded_token")
@@ -88,9 +89,9 @@ def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
     return PromptTokens(pieces, logprob, [None] * len(pieces), 0, False)
 
 
-def _prompt_token(entry: object, number: object) -> Any:
-    if isinstance(entry, Mapping) and isinstance(number, int) and str(number) in entry:
-        return entry[str(number)]
+def _prompt_token(entry: object, token_id: object) -> Any:
+    if isinstance(entry, Mapping) and isinstance(token_id, int) and str(token_id) in entry:
+        return entry[str(token_id)]
     if not isinstance(entry, Mapping) or len(entry) != 1:
         raise _strange("an entry of prompt_logprobs does not name one token, and prompt_token_ids do not say which it is")
     return next(iter(entry.values()))
@@ -135,7 +136,7 @@ def _number(value: object) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _strange(f"{repr(value)[:_SHOWN]} stands where a log-probability should")
-    logprob = _float(value)
+    logprob = number(value, "")
     if math.isnan(logprob):
         raise ReplyError("gives NaN for a log-probability; the model is damaged, or its precision too low")
     if logprob > _ROUNDING:
@@ -143,17 +144,10 @@ def _number(value: object) -> float | None:
     return -math.inf if logprob <= _LOWEST else min(logprob, 0.0)
 
 
-def _float(value: int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
 def _best(top: object) -> float | None:
     if not isinstance(top, Mapping):
         return None
-    values = [_float(value) for value in top.values() if isinstance(value, (int, float))]
+    values = [number(value, "") for value in top.values() if type(value) in (int, float)]
     return max((value for value in values if not math.isnan(value)), default=None)
 
 

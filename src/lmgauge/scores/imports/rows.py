@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,97 +20,80 @@ if TYPE_CHECKING:
 _ROWS_AT_A_TIME = 1 << 16
 
 
-class _Batch:
-    """Rows in the making."""
+class _Rows(NamedTuple):
+    """The rows of a segment; none where the log has nothing of it."""
 
-    def __init__(self, first: int, documents: dict[str, int]) -> None:
-        self._first, self._documents = first, documents
-        self._events: list[int] = []
-        self._lossy: list[bool] = []
-        self._ids: list[int] = []
-        self._strings: dict[str, int] = {}
-        self._logprob: list[float] = []
-        self._kinds: list[int] = []
-        self._ends: list[int] = []
-        self._contexts: list[int] = []
-        self._of_document: list[int] = []
+    pieces: Sequence[Piece] = ()
+    logprob: Sequence[float] = ()
+    kinds: Sequence[int] = ()
+    contexts: Sequence[int] = ()  # empty if the program does not say
+    ends: Sequence[int] = ()  # empty without a text
+    document: str | None = None
+    unscored: int = 0  # how many first tokens have no score
+    lossy: bool = False
 
-    @property
-    def segments(self) -> int:
-        return len(self._events)
 
-    @property
-    def rows(self) -> int:
-        return len(self._ids)
+def _rows_of(segment: LoggedSegment, laid: Laid | None = None) -> _Rows:
+    # Raises InputError: a token after the first has no score.
+    last = len(segment.pieces) - segment.generated[0] if laid is None else laid.first + len(laid.ends)
+    first = 0 if laid is None else laid.first
+    missing = int(list(segment.logprob[first : min(first + 1, last)]) == [None])
+    begin = first + missing
+    scores = [score for score in segment.logprob[begin:last] if score is not None]
+    if len(scores) != last - begin:
+        number = list(segment.logprob).index(None, begin) + 1
+        raise InputError(f"{segment.where}: token {number} has no log-probability; only the first may have none")
+    unscored = int(missing or (segment.headless if laid is None else laid.beheaded))
+    return _Rows(
+        segment.pieces[begin:last],
+        scores,
+        [TOKEN] * len(scores) if segment.kinds is None else segment.kinds[begin:last],
+        () if segment.contexts is None else segment.contexts[begin:last],
+        () if laid is None else laid.ends[missing:],
+        segment.document,
+        unscored,
+        laid is not None and bool(unscored or not laid.exact),
+    )
 
-    def add(self, segment: LoggedSegment | None, laid: Laid | None = None) -> int:
-        # Add the rows of a segment; none where the log has nothing of it. Return how many first tokens have no score.
-        # Raises InputError: a token after the first has no score.
-        before, unscored = self.rows, 0
-        if segment is not None:
-            first, last = (0, len(segment.pieces)) if laid is None else (laid.first, laid.first + len(laid.ends))
-            scores = list(segment.logprob[first:last])
-            missing = int(scores[:1] == [None])
-            if None in scores[missing:]:
-                number = first + scores.index(None, missing) + 1
-                raise InputError(f"{segment.where}: token {number} has no log-probability; only the first may have none")
-            unscored = int(missing or (segment.headless if laid is None else laid.beheaded))
-            chosen = slice(first + missing, last)
-            self._logprob += [score for score in scores[missing:] if score is not None]
-            self._ids += [self._id(piece) for piece in segment.pieces[chosen]]
-            self._kinds += segment.kinds[chosen] if segment.kinds is not None else [TOKEN] * (self.rows - before)
-            self._contexts += segment.contexts[chosen] if segment.contexts is not None else []
-            self._ends += laid.ends[missing:] if laid is not None else []
-            if segment.document is not None:
-                document = self._documents.setdefault(segment.document, len(self._documents))
-                self._of_document += [document] * (self.rows - before)
-        self._events.append(self.rows - before)
-        self._lossy.append(laid is not None and bool(unscored or not laid.exact))
-        return unscored
 
-    def _id(self, piece: Piece) -> int:
-        return self._strings.setdefault(printable(piece), len(self._strings))
-
-    def made(self) -> ScoreBatch:
-        extra: dict[str, Any] = {}
-        if self._contexts and len(self._contexts) == self.rows:
-            extra["context"] = np.array(self._contexts, np.int64)
-        if self._of_document and len(self._of_document) == self.rows:
-            extra["document"] = np.array(self._of_document, np.int64)
-        return ScoreBatch(
-            np.arange(self._first, self._first + self.segments, dtype=np.int64),
-            np.array(self._events, np.int64),
-            np.array(self._ids, np.uint32),
-            Strings(list(self._strings) or [""]),
-            np.array(self._logprob, np.float64),
-            np.array(self._kinds, np.uint8),
-            np.array(self._ends, np.int64),
-            extra,
-            np.array(self._lossy, bool),
-        )
+def _batch(first: int, parts: Sequence[_Rows], documents: dict[str, int]) -> ScoreBatch:
+    # Rows of segments from `first` on; `documents` has the numbers of those met before, and grows.
+    strings: dict[str, int] = {}
+    ids = [strings.setdefault(printable(piece), len(strings)) for part in parts for piece in part.pieces]
+    contexts = [context for part in parts for context in part.contexts]
+    of_rows: list[int] = []
+    for part in parts:
+        if part.document is not None:
+            of_rows += [documents.setdefault(part.document, len(documents))] * len(part.pieces)
+    optional = {"context": contexts, "document": of_rows}
+    return ScoreBatch(
+        np.arange(first, first + len(parts), dtype=np.int64),
+        np.array([len(part.pieces) for part in parts], np.int64),
+        np.array(ids, np.uint32),
+        Strings(list(strings) or [""]),
+        np.array([score for part in parts for score in part.logprob], np.float64),
+        np.array([kind for part in parts for kind in part.kinds], np.uint8),
+        np.array([end for part in parts for end in part.ends], np.int64),
+        {name: np.array(values, np.int64) for name, values in optional.items() if values and len(values) == len(ids)},
+        np.array([part.lossy for part in parts], bool),
+    )
 
 
 def rows(segments: Iterable[LoggedSegment], log: Log) -> Iterator[ScoreBatch]:
     """Yield the rows of a log without a text: tokens have no spans."""
     # Raises InputError: a token after the first has no score.
     documents: dict[str, int] = {}
-    batch, first, unscored = _Batch(0, documents), 0, 0
+    parts: list[_Rows] = []
+    first = count = unscored = 0
     for segment in segments:
-        last = len(segment.pieces) - segment.generated[0]
-        unscored += batch.add(_cut(segment, last))
-        if batch.rows >= _ROWS_AT_A_TIME:
-            first += batch.segments
-            yield batch.made()
-            batch = _Batch(first, documents)
-    if batch.segments:
-        yield batch.made()
+        parts.append(_rows_of(segment))
+        count, unscored = count + len(parts[-1].pieces), unscored + parts[-1].unscored
+        if count >= _ROWS_AT_A_TIME:
+            yield _batch(first, parts, documents)
+            first, count, parts = first + len(parts), 0, []
+    if parts:
+        yield _batch(first, parts, documents)
     _say_unscored(unscored, log, "BOS tokens, or the first of the text")
-
-
-def _cut(segment: LoggedSegment, last: int) -> LoggedSegment:
-    if last == len(segment.pieces):
-        return segment
-    return replace(segment, pieces=segment.pieces[:last], logprob=segment.logprob[:last])
 
 
 def rows_on_text(
@@ -126,11 +108,11 @@ def rows_on_text(
     blank = unscored = inexact = crossing = 0
     where = "the log"
     for block in corpus:
-        batch = _Batch(block.first, documents)
+        parts: list[_Rows] = []
         for i in range(len(block)):
             text = block.text(i)
             if not text.strip() and (segment is None or not _is_blank(segment)):
-                batch.add(None)
+                parts.append(_Rows())
                 blank += 1
                 continue
             if segment is None:
@@ -139,11 +121,12 @@ def rows_on_text(
                     f"line {block.line(i)} has no scores; name the text that was scored, read as it was then (--unit)"
                 )
             laid = lay(segment, text, given=block.given_text(i), words=words, place_name=block.place(i))
-            unscored += batch.add(segment, laid)
+            parts.append(_rows_of(segment, laid))
+            unscored += parts[-1].unscored
             inexact += not laid.exact
             crossing += laid.crosses
             where, segment = segment.where, next(waiting, None)
-        yield batch.made(), block
+        yield _batch(block.first, parts, documents), block
     if segment is not None:
         raise InputError(
             f"{segment.where}: the text ends before this segment of the log; was it read as it was then (--unit)?"
@@ -151,7 +134,7 @@ def rows_on_text(
     log.remark("{:,} blank segments of the text have no scores in the log", blank)
     log.remark("{:,} tokens begin in the given text and end behind it: they are scored whole", crossing)
     log.remark("{:,} segments are not spelled exactly by their tokens: where these lie is approximate", inexact)
-    _say_unscored(unscored, log)
+    _say_unscored(unscored, log, "their bytes count, and their bits are missing")
 
 
 def _is_blank(segment: LoggedSegment) -> bool:
@@ -162,6 +145,6 @@ def _is_blank(segment: LoggedSegment) -> bool:
     return all(kind != TOKEN or not piece.strip() for kind, piece in zip(kinds, segment.pieces, strict=True))
 
 
-def _say_unscored(count: int, log: Log, words: str = "their bytes count, and their bits are missing") -> None:
+def _say_unscored(count: int, log: Log, words: str) -> None:
     log.unscored = count
     log.remark("{:,} first tokens have no score in the log: " + words, count)
