@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,8 +13,15 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from lmgauge.remote import problems
+from lmgauge.remote.reading import Parts
+from lmgauge.remote.stores import opened
 
 KEY, SECRET = "AKIATESTTESTTEST", "s3cr3t/of+the+tests"
+
+
+def in_parts(address: str) -> Any:
+    """A file of which parts are read, as tables are."""
+    return io.BufferedReader(Parts(opened(address)), 1)
 
 
 @dataclass

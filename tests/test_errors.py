@@ -8,7 +8,6 @@ import pytest
 
 from lmgauge import errors
 from lmgauge.files import OutputError
-from lmgauge.work.array_folder import MissingArrayError
 
 
 @pytest.mark.parametrize("kind", [errors.InputError, errors.UsageError, errors.ModelFileError, errors.CheckFailedError])
@@ -33,7 +32,6 @@ def test_a_message_is_not_as_long_as_the_value_it_quotes() -> None:
         errors.InputError("train.txt:3: not UTF-8"),
         errors.MissingExtraError("ray", extra="ray"),
         OutputError("models: the disk is full"),
-        MissingArrayError("there is no array a"),
     ],
 )
 def test_an_error_is_the_same_in_another_process(error: errors.LmgaugeError) -> None:

@@ -11,6 +11,7 @@ from lmgauge import places
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import OutputError, refuse_replacing, writing, writing_directory
 from lmgauge.remote import stores
+from lmgauge.remote.addresses import shown_name
 
 
 @pytest.fixture(autouse=True)
@@ -24,20 +25,13 @@ def test_files(tmp_path: Path) -> None:
     path = str(tmp_path / "folder" / "a.json")
     places.make_folder(tmp_path / "folder")
     assert not places.exists(path)
-    places.write_json(path, {"a": [1, float("inf")]})
+    with writing(path) as file:
+        file.write(b'{"a": [1, "inf"]}')
     assert places.read_json(path, dict[str, Any], "a", "b") == {"a": [1, "inf"]}
     assert places.exists(path)
     assert places.file_states([path, path])[0] == places.file_state(Path(path))
     assert places.file_state(path).size == Path(path).stat().st_size
-    assert places.list_files(tmp_path / "folder") == ["a.json"]
-    assert places.list_files(tmp_path) == places.list_files(tmp_path / "nothing") == []
     assert places.expand(str(tmp_path / "*" / "a.*")) == [path]
-    with places.open_in_parts(path) as file:
-        file.seek(2)
-        assert file.read(1) == Path(path).read_bytes()[2:3]
-    places.remove(path)
-    places.remove(path)
-    assert not places.exists(path)
 
 
 def test_problems(tmp_path: Path) -> None:
@@ -54,14 +48,12 @@ def test_problems(tmp_path: Path) -> None:
         places.read_json(tmp_path / "a.json", int, "a number", "write it again")
     with pytest.raises(OutputError, match=r"a\.json/b: cannot be made"):
         places.make_folder(tmp_path / "a.json" / "b")
-    with pytest.raises(OutputError, match="cannot be removed"):
-        places.remove(tmp_path)
 
 
 @pytest.mark.parametrize("path", ["s3://bucket/run", Path("s3://bucket/run"), "https://me:pw@host/run?token=1"])
 def test_folders_are_written_to_local_paths_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | Path) -> None:
     monkeypatch.chdir(tmp_path)
-    shown = places.shown_name(path) if isinstance(path, str) else "s3://bucket/run"
+    shown = shown_name(path) if isinstance(path, str) else "s3://bucket/run"
     with (
         pytest.raises(OutputError, match=f"^{shown}: this is written to local paths only$"),
         writing_directory(path, is_ours=lambda folder: True),

@@ -1,9 +1,6 @@
 """Files and folders at a local path or at an address (`s3://bucket/part.jsonl`), by one set of functions for both.
 
 Writing is `lmgauge.files.writing`, which takes both as well. A local path is never sent anywhere, and costs no library.
-
->>> joined("s3://bucket/out", "part.jsonl"), joined("out", "part.jsonl")
-('s3://bucket/out/part.jsonl', 'out/part.jsonl')
 """
 
 from __future__ import annotations
@@ -12,36 +9,14 @@ import glob
 import os
 from collections.abc import Sequence
 from io import BufferedReader
-from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import TypeVar
 
 from lmgauge.errors import InputError, LmgaugeError, UsageError
 from lmgauge.files import OutputError, read_regular, reason_of, writing
 from lmgauge.json_text import to_json
-from lmgauge.remote.addresses import PathLike, base_name, is_remote, is_web, joined, shown_name
-from lmgauge.remote.protocol import FileState
-from lmgauge.remote.stores import store_of
+from lmgauge.remote.addresses import FileState, PathLike, is_remote, shown_name
+from lmgauge.remote.stores import opened, store_of
 from lmgauge.threads import map_in_order
-
-__all__ = [
-    "FileState",
-    "base_name",
-    "exists",
-    "expand",
-    "file_state",
-    "file_states",
-    "is_remote",
-    "joined",
-    "list_files",
-    "make_folder",
-    "open_in_parts",
-    "open_reading",
-    "read_json",
-    "refuse_file_names",
-    "remove",
-    "shown_name",
-    "write_json",
-]
 
 _ASKED_AT_A_TIME = 16
 _LARGEST_JSON = 1 << 30  # bytes
@@ -102,27 +77,12 @@ def expand(pattern: str) -> list[str]:
     if not glob.has_magic(pattern) or (not is_remote(pattern) and os.path.lexists(pattern)):
         return [pattern]
     if is_remote(pattern):
-        store = store_of(pattern)
-        addresses = [pattern] if is_web(pattern) or store.exists() else store.matches()
-        if not addresses:
-            raise InputError(f"{store.name}: no file matches this pattern")
-        return addresses
-    matches = sorted(match for match in glob.glob(pattern, recursive=True) if not os.path.isdir(match))
+        matches = store_of(pattern).matches()
+    else:
+        matches = sorted(match for match in glob.glob(pattern, recursive=True) if not os.path.isdir(match))
     if not matches:
         raise InputError(f"{shown_name(pattern)}: no file matches this pattern")
     return matches
-
-
-def list_files(folder: PathLike) -> list[str]:
-    """Return the names of the files directly in a folder, sorted; none where there is no such folder."""
-    if is_remote(folder):
-        return store_of(os.fspath(folder)).names()
-    try:
-        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError) as error:
-        raise InputError(f"{shown_name(folder)!r}: {reason_of(error)}") from error
 
 
 def make_folder(folder: PathLike) -> None:
@@ -138,22 +98,13 @@ def make_folder(folder: PathLike) -> None:
 def open_reading(place: PathLike, version: str = "") -> BufferedReader:
     """Open a file for reading its bytes, from the start, with `seek`."""
     if is_remote(place):
-        from lmgauge.remote.reading import open_sequential
+        from lmgauge.remote.reading import Sequential
 
-        return open_sequential(os.fspath(place), version)
+        return BufferedReader(Sequential(opened(os.fspath(place), version)), 1 << 20)
     try:
         return open(place, "rb")
     except (OSError, ValueError) as error:
         raise InputError(f"{shown_name(place)!r}: {reason_of(error)}") from error
-
-
-def open_in_parts(place: PathLike, version: str = "") -> BinaryIO:
-    """Open a file of which only parts are read, such as the columns of a Parquet file: only their bytes are sent."""
-    if not is_remote(place):
-        return open_reading(place)
-    from lmgauge.remote import reading
-
-    return cast(BinaryIO, reading.open_in_parts(os.fspath(place), version))
 
 
 def read_json(place: PathLike, kind: type[T], what: str, remedy: str, error: type[LmgaugeError] = InputError) -> T:
@@ -171,18 +122,7 @@ def read_json(place: PathLike, kind: type[T], what: str, remedy: str, error: typ
     return decode(content, kind, shown_name(place), what, remedy, error)
 
 
-def write_json(place: PathLike, document: Any) -> None:
+def write_json(place: PathLike, document: object) -> None:
     """Write a small JSON file, whole or not at all."""
     with writing(place) as file:
         file.write((to_json(document) + "\n").encode())
-
-
-def remove(place: PathLike) -> None:
-    """Remove a file; nothing happens where there is none."""
-    try:
-        if is_remote(place):
-            store_of(os.fspath(place)).remove()
-        else:
-            Path(place).unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"{shown_name(place)}: cannot be removed: {error.strerror or error}") from error

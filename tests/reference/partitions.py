@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from lmgauge.models.ngram.levels import Level
 from lmgauge.models.ngram.packed_tables import PackedTable, TableBuilder
-from lmgauge.work.stage import Engine
+from lmgauge.models.ngram.partitioned import links
+from lmgauge.work.engine import Engine
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,10 @@ def pack_at_once(orders: Sequence[Grams], vocabulary: int) -> list[PackedTable]:
     return builder.tables
 
 
-def hold_partitions(engine: Engine, orders: Sequence[Grams], partitions: int, seed: int) -> list[int]:
-    """Write the n-grams of each partition, those that begin with the same two words; return how many n-grams stay.
+def hold_partitions(
+    engine: Engine, orders: Sequence[Grams], partitions: int, seed: int
+) -> tuple[list[list[links.Grams]], list[int]]:
+    """Write the n-grams of each partition, those that begin with the same two words; return them, and how many stay.
 
     Args:
         engine: takes the arrays.
@@ -67,18 +70,23 @@ def hold_partitions(engine: Engine, orders: Sequence[Grams], partitions: int, se
     random = np.random.default_rng(seed)
     of = random.integers(0, partitions, len(orders[0].parents)) if orders else np.zeros(0, np.int64)
     below: NDArray[np.int64] | None = None
+    held = list[list[links.Grams]]()
     for k, grams in enumerate(orders, 2):
         of = of if k == 2 else of[grams.parents]
         rows = np.zeros(len(of), np.int64)
+        held.append([])
         for p in range(partitions):
             chosen = random.permutation(np.flatnonzero(of == p))
             rows[chosen] = np.arange(len(chosen))
             parents = grams.parents[chosen] if below is None else below[grams.parents[chosen]]
-            engine.write(f"parents/{k}/{p}", parents.astype(np.uint32))
-            engine.write(f"words/{k}/{p}", grams.words[chosen])
-            engine.write(f"probabilities/{k}/{p}", grams.probabilities[chosen])
-            if k <= len(orders):
-                engine.write(f"weights/{k}/{p}", grams.weights[chosen])
-            engine.write(f"dropped/{k}/{p}", grams.dropped[chosen] if len(grams.dropped) else grams.dropped)
+            held[-1].append(
+                links.Grams(
+                    engine.write(f"parents/{k}/{p}", parents.astype(np.uint32)),
+                    engine.write(f"words/{k}/{p}", grams.words[chosen]),
+                    engine.write(f"probabilities/{k}/{p}", grams.probabilities[chosen]),
+                    engine.write(f"dropped/{k}/{p}", grams.dropped[chosen] if len(grams.dropped) else grams.dropped),
+                    engine.write(f"weights/{k}/{p}", grams.weights[chosen]) if k <= len(orders) else None,
+                )
+            )
         below = rows
-    return [int(np.count_nonzero(grams.stays)) for grams in orders]
+    return held, [int(np.count_nonzero(grams.stays)) for grams in orders]

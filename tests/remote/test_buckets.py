@@ -48,12 +48,11 @@ def test_reading_and_writing(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> No
     assert bucket.cat("texts/out/b.bin") == CONTENT
     state = places.file_state("s3://texts/out/b.bin")
     assert state.size == len(CONTENT)
-    places.write_json("s3://texts/out/b.bin", {"a": [1, 2.5]})
+    with writing("s3://texts/out/b.bin") as file:
+        file.write(b'{"a": [1, 2.5]}')
     assert places.file_state("s3://texts/out/b.bin").version != state.version
     assert places.read_json("s3://texts/out/b.bin", dict[str, list[float]], "a table", "make it again") == {"a": [1, 2.5]}
-    places.remove("s3://texts/out/b.bin")
-    places.remove("s3://texts/out/b.bin")
-    assert not places.exists("s3://texts/out/b.bin")
+    assert not places.exists("s3://texts/out/c.bin")
 
 
 def test_nothing_half_written_appears(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,8 +80,6 @@ def test_patterns_and_folders(bucket: Any) -> None:
         f"s3://texts/in/{n}" for n in ("a.txt", "b.txt", "part?.txt", "sub/c.txt")
     ]
     assert places.expand("s3://texts/in/part?.txt") == ["s3://texts/in/part?.txt"]
-    assert places.list_files("s3://texts/in") == places.list_files("s3://texts/in/") == ["a.txt", "b.txt", "part?.txt"]
-    assert places.list_files("s3://texts/nothing") == []
     assert not places.exists("s3://texts/in")
     assert not places.exists("s3://texts/in/")
     with pytest.raises(InputError, match=r"^s3://texts/in/x\*: no file matches this pattern$"):
@@ -96,8 +93,9 @@ def test_problems_are_said_in_one_line(bucket: Any, monkeypatch: pytest.MonkeyPa
     assert message("s3://texts/in/b.txt") == "FILE: no such file"
     assert message("s3://no-such-bucket/b.txt") == "FILE: no such bucket"
     assert message("s3://texts/in").startswith("FILE: is a folder: name its files")
-    with pytest.raises(OutputError, match="s3://no-such-bucket/a: cannot be written: no such bucket"):
-        places.write_json("s3://no-such-bucket/a", {})
+    no_bucket = "s3://no-such-bucket/a: cannot be written: no such bucket"
+    with pytest.raises(OutputError, match=no_bucket), writing("s3://no-such-bucket/a") as file:
+        file.write(b"text")
     with pytest.raises(UsageError, match=r"^s3://texts/a: s3:// takes no password in the address"):
         read(f"s3://{KEY}:{SECRET.replace('/', '')}@texts/a")
     bucket.clear_instance_cache()

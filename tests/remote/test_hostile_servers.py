@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from tests.remote_servers import in_parts
 
 from lmgauge import places
 from lmgauge.errors import InputError
@@ -29,7 +30,7 @@ _PIECES = [
 def replies(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[bytes]]]:
     """An address, and the list of what the next requests to it are answered with."""
     monkeypatch.setattr(problems, "FIRST_PAUSE", 0.0)
-    monkeypatch.setattr(problems, "LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr(problems.Patience, "longest", 0.0)
     monkeypatch.setenv("no_proxy", "*")
     listening, coming = socket.create_server(("127.0.0.1", 0)), list[bytes]()
 
@@ -97,7 +98,7 @@ def test_a_part_is_never_longer_than_what_was_asked_for(replies: tuple[str, list
         part("Transfer-Encoding: chunked") + large * 64: "sends more than the 100 bytes that it was asked for",
     }.items():
         coming[:] = [part("Content-Length: 1") + b"x", answer]
-        with places.open_in_parts(address) as file, pytest.raises(InputError) as caught:
+        with in_parts(address) as file, pytest.raises(InputError) as caught:
             file.read(100)
         assert words in str(caught.value)
 

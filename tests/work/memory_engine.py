@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from lmgauge.work.stage import Array, Engine, Stage, below, make_arrays
+from lmgauge.work.engine import Array, Engine, Stored, make_arrays
+from lmgauge.work.task import Task
 
 
 class MemoryEngine(Engine):
@@ -13,24 +14,20 @@ class MemoryEngine(Engine):
     workers = 1
 
     def __init__(self) -> None:
-        self._arrays: dict[str, Array] = {}
+        self.arrays: dict[Stored, Array] = {}
         self.notes = {}
 
-    def write(self, name: str, array: Array) -> None:
-        """Hold an array that the program itself made."""
-        self._arrays[name] = array
-
-    def read(self, name: str) -> Array:
+    def read(self, stored: Stored) -> Array:
         """Return an array."""
-        return self._arrays[name]
+        return self.arrays[stored]
 
-    def drop(self, names: Sequence[str]) -> None:
-        """Forget arrays, and those below them."""
-        for name in names:
-            for each in below(name, self._arrays):
-                del self._arrays[each]
+    def _write(self, stored: Stored, array: Array) -> None:
+        self.arrays[stored] = array
 
-    def _do(self, stage: Stage, numbers: Sequence[int]) -> Generator[int]:
-        for number in numbers:
-            make_arrays(stage.task(number), self.read, self.write)
-            yield number
+    def _remove(self, stored: Stored) -> None:
+        self.arrays.pop(stored, None)
+
+    def _do(self, tasks: Sequence[Task]) -> Generator[int]:
+        for task in tasks:
+            make_arrays(task, self.read, self._write)
+            yield task.number

@@ -15,17 +15,18 @@ from lmgauge.errors import MissingExtraError
 from lmgauge.files import writing
 from lmgauge.threads import run_workers
 from lmgauge.work.array_folder import DiskFullError
-from lmgauge.work.stage import Array, Read
+from lmgauge.work.engine import Array, Read
 
 
-def report(read: Read, number: int, settings: None) -> Iterator[Array]:
+def report(taken: None, read: Read) -> Iterator[Array]:
     """Say which process this is, and how many threads do what the task gives away; not so fast that one does all."""
     time.sleep(0.2)
     yield np.array([os.getpid(), len(set(run_workers(lambda _: threading.get_ident(), 2)))])
 
 
-def fail(read: Read, number: int, how: str) -> Iterator[Array]:
+def fail(taken: tuple[int, str], read: Read) -> Iterator[Array]:
     """Fail in a task of which another one is at work for a minute."""
+    number, how = taken
     yield np.array([os.getpid()])
     if number == 1:
         if how == "kill":
@@ -41,13 +42,13 @@ def fail(read: Read, number: int, how: str) -> Iterator[Array]:
     yield np.array([0])
 
 
-def wait_long(read: Read, number: int, settings: None) -> Iterator[Array]:
+def wait_long(number: int, read: Read) -> Iterator[Array]:
     """Say which process this is, and go on for a minute."""
     yield np.array([os.getpid()])
     time.sleep(60)
 
 
-def write_long(read: Read, number: int, settings: None) -> Iterator[Array]:
+def write_long(number: int, read: Read) -> Iterator[Array]:
     """Have a file half-written for a minute."""
     with writing(f"half{number}"):
         Path("arrays", f"begun{number}").touch()

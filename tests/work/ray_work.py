@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +13,24 @@ import numpy as np
 
 from lmgauge.errors import MissingExtraError
 from lmgauge.threads import run_workers
+from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 from lmgauge.work.ray_engine import _do
-from lmgauge.work.stage import Array, Read, Stage
+from lmgauge.work.task import Task
 
 PARTS, ROWS = 6, 50_000
 """An array has 400 KB: so large that it lies on one machine, and is lost with it."""
 
 
-def spread(read: Read, number: int, log: str) -> Iterator[Array]:
+def spread(taken: tuple[str, int, Stored], read: Read) -> Iterator[Array]:
     """Deal rows to the parts; note the run, and let task 2 kill its process when it runs for the first time."""
+    log, number, start = taken
     if log.endswith("ray"):
         wait_for_two_machines(Path(log), number)
         if number == 2 and not Path(log + ".killed").exists():
             Path(log + ".killed").touch()
             os.kill(os.getpid(), signal.SIGKILL)
     for part in range(PARTS):
-        yield np.arange(ROWS, dtype=np.int64) * (part + 1) + int(read("start")[number])
+        yield np.arange(ROWS, dtype=np.int64) * (part + 1) + int(read(start)[number])
 
 
 def wait_for_two_machines(log: Path, number: int) -> None:
@@ -43,42 +45,43 @@ def wait_for_two_machines(log: Path, number: int) -> None:
         time.sleep(0.05)
 
 
-def with_a_broken_pipe(stage: Stage, number: int, *arrays: Array) -> Iterator[Any]:
+def with_a_broken_pipe(tasks: Mapping[int, Task], number: int, *arrays: Array) -> Iterator[Any]:
     """Do a task; before, task 2 fails once as Ray does in a process that outlives its machine."""
-    failed = Path(f"{stage.settings}.{stage.name}.{number}")
+    task = tasks[number]
+    failed = Path(f"{task.taken[0]}.{task.stage}.{number}")
     if number == 2 and not failed.exists():
         failed.touch()
         raise OSError("Broken pipe")
-    yield from _do(stage, number, *arrays)
+    yield from _do(tasks, number, *arrays)
 
 
-def gather(read: Read, number: int, log: str) -> Iterator[Array]:
+def gather(taken: tuple[str, int, list[Stored]], read: Read) -> Iterator[Array]:
     """Add what the tasks before dealt to this part."""
+    log, number, parts = taken
     if log.endswith("ray"):
         wait_for_two_machines(Path(log + ".gather"), number)
     total = np.zeros(ROWS, dtype=np.int64)
-    for part in range(PARTS):
-        total += read(f"spread/{part}/{number}")
+    for part in parts:
+        total += read(part)
     yield total
 
 
-def stages(log: Path) -> list[Stage]:
-    """Two stages that exchange all with all, and one that adds up."""
-    every = [f"spread/{part}/{number}" for part in range(PARTS) for number in range(PARTS)]
-    sums = [f"gather/{number}" for number in range(PARTS)]
-    return [
-        Stage("spread", PARTS, spread, str(log), lambda i: ["start"], lambda i: every[i * PARTS : i * PARTS + PARTS]),
-        Stage("gather", PARTS, gather, str(log), lambda i: every[i::PARTS], lambda i: [sums[i]], drops=[*every, "start"]),
-        Stage("total", 1, add, None, lambda i: sums, lambda i: ["total"]),
-    ]
+def run_stages(engine: Engine, log: Path) -> list[int]:
+    """Run two stages that exchange all with all, and one that adds up; return the sum, and the last of each part."""
+    start = engine.write("start", np.arange(6))
+    dealt = engine.run("spread", spread, [(str(log), i, start) for i in range(PARTS)], [NEW] * PARTS)
+    sums = engine.run("gather", gather, [(str(log), i, [own[i] for own in dealt]) for i in range(PARTS)], NEW)
+    engine.drop(dealt, start)
+    (total,) = engine.run("total", add, [sums], NEW)
+    return [int(engine.read(total)[0]), *(int(engine.read(part)[-1]) for part in sums)]
 
 
-def add(read: Read, number: int, settings: None) -> Iterator[Array]:
+def add(parts: list[Stored], read: Read) -> Iterator[Array]:
     """Add all sums."""
-    yield np.array([sum(int(read(f"gather/{part}").sum()) for part in range(PARTS))])
+    yield np.array([sum(int(read(part).sum()) for part in parts)])
 
 
-def fail(read: Read, number: int, how: str) -> Iterator[Array]:
+def fail(how: str, read: Read) -> Iterator[Array]:
     """Make one array of two, and fail."""
     yield np.array([len(run_workers(lambda _: 0, 2))])
     if how == "kill":

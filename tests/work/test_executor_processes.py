@@ -16,11 +16,12 @@ from tests.work.graphs import arrays_after
 from tests.work.memory_engine import MemoryEngine
 from tests.work.process_work import fail, power, report
 
-from lmgauge.errors import LmgaugeError, MissingExtraError
+from lmgauge.errors import InputError, LmgaugeError, MissingExtraError
 from lmgauge.work.array_folder import ArrayFolder, DiskFullError
+from lmgauge.work.engine import Stored, make_arrays
 from lmgauge.work.executor import Crew, run_tasks
 from lmgauge.work.folder_engine import FolderEngine
-from lmgauge.work.stage import Task, make_arrays
+from lmgauge.work.task import Task
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals")
@@ -63,9 +64,9 @@ def test_tasks_run_in_two_other_processes_that_stay(crew: tuple[Crew, ArrayFolde
     processes, files = crew
     seen = []
     for stage in ("a", "b"):
-        tasks = [Task(stage, number, report, None, [], [f"{stage}/{number}"]) for number in range(5)]
+        tasks = [Task(stage, number, report, None, [Stored(f"{stage}/{number}")]) for number in range(5)]
         assert run(crew, tasks) == [0, 1, 2, 3, 4]
-        rows = [files.read(f"{stage}/{number}").tolist() for number in range(5)]
+        rows = [files.read(Stored(f"{stage}/{number}")).tolist() for number in range(5)]
         assert {threads for _, threads in rows} == {1}
         seen.append({process for process, _ in rows})
     assert seen[0] == seen[1]
@@ -92,17 +93,18 @@ def test_errors_come_back_in_words_and_end_the_other_processes(
     crew: tuple[Crew, ArrayFolder], how: str, kind: type[LmgaugeError], message: str
 ) -> None:
     _, files = crew
-    tasks = [Task("fail", number, fail, how, [], [f"{how}/{number}", f"{how}/{number}/last"]) for number in range(3)]
+    makes = [[Stored(f"{how}/{number}"), Stored(f"{how}/{number}/last")] for number in range(3)]
+    tasks = [Task("fail", number, fail, (number, how), makes[number]) for number in range(3)]
     began = time.monotonic()
     with pytest.raises(LmgaugeError) as error:
         run(crew, tasks)
     assert time.monotonic() - began < 30
     assert type(error.value) is kind
     assert str(error.value).startswith(message)
-    for name in (f"{how}/0", f"{how}/1"):
+    for stored, _ in makes[:2]:
         try:
-            process = int(files.read(name)[0])
-        except KeyError:
+            process = int(files.read(stored)[0])
+        except InputError:
             continue
         assert not alive(process)
 
@@ -118,14 +120,14 @@ def test_arrays_are_the_same_as_in_memory(tmp_path: Path) -> None:
 WAITING = """
 import signal
 import sys
+from lmgauge.work.engine import NEW
 from lmgauge.work.folder_engine import FolderEngine
-from lmgauge.work.stage import Stage
 from tests.work.process_work import wait_long
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
     with FolderEngine(sys.argv[1], {}, workers=2, processes=True) as engine:
-        engine.run(Stage("wait", 4, wait_long, None, lambda i: [], lambda i: [str(i)]))
+        engine.run("wait", wait_long, range(4), NEW)
 """
 
 
@@ -137,8 +139,8 @@ def test_processes_end_with_the_program(tmp_path: Path, number: int) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     command = [sys.executable, str(script), str(tmp_path / "work")]
     program = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    wait_for(lambda: is_there(tmp_path / "work" / "arrays", "0") and is_there(tmp_path / "work" / "arrays", "1"))
-    processes = [int(files.read(name)[0]) for name in "01"]
+    wait_for(lambda: all(is_there(tmp_path / "work" / "arrays", f"wait/{i}/0") for i in range(2)))
+    processes = [int(files.read(Stored(f"wait/{i}/0"))[0]) for i in range(2)]
     assert all(map(alive, processes))
     (os.killpg if number == signal.SIGINT else os.kill)(program.pid, number)
     _, complaint = program.communicate(timeout=120)
@@ -162,12 +164,13 @@ def test_ctrl_c_does_not_reach_processes_and_their_end_leaves_nothing(tmp_path: 
     sys.path.insert(0, {str(ROOT)!r})
     from pathlib import Path
     from lmgauge.work.array_folder import ArrayFolder
+    from lmgauge.work.engine import Stored, make_arrays
     from lmgauge.work.executor import Crew
+from lmgauge.work.task import Task
     from functools import partial
-    from lmgauge.work.stage import Task, make_arrays
     from tests.work.process_work import write_long
     crew, files = Crew(2, processes=True), ArrayFolder(Path("arrays"))
-    tasks = [Task("write", number, write_long, None, [], [f"a{{number}}"]) for number in range(2)]
+    tasks = [Task("write", number, write_long, number, [Stored(f"a{{number}}")]) for number in range(2)]
     try:
         list(crew.run(partial(make_arrays, read=files.read, write=files.write), tasks))
     except KeyboardInterrupt:

@@ -13,11 +13,12 @@ import pytest
 from lmgauge.errors import InputError
 from lmgauge.threads import run_workers
 from lmgauge.work.array_folder import ArrayFolder
+from lmgauge.work.engine import Array, Read, Stored, make_arrays
 from lmgauge.work.executor import Crew
-from lmgauge.work.stage import Array, Read, Task, make_arrays
+from lmgauge.work.task import Task
 
 
-def threads_of(read: Read, number: int, begun: threading.Barrier) -> Iterator[Array]:
+def threads_of(begun: threading.Barrier, read: Read) -> Iterator[Array]:
     """Wait until two tasks are at work, then count the threads that do what the task gives away."""
     begun.wait(60)
     names = run_workers(lambda _: threading.get_ident(), 2)
@@ -26,10 +27,10 @@ def threads_of(read: Read, number: int, begun: threading.Barrier) -> Iterator[Ar
 
 def test_tasks_that_ask_for_threads_do_the_work_themselves(tmp_path: Path) -> None:
     files, begun = ArrayFolder(tmp_path), threading.Barrier(2)
-    tasks = [Task("s", number, threads_of, begun, [], [str(number)]) for number in range(2)]
+    tasks = [Task("s", number, threads_of, begun, [Stored(str(number))]) for number in range(2)]
     done = dict(Crew(2).run(partial(make_arrays, read=files.read, write=files.write), tasks))
     assert done == {0: None, 1: None}
-    first, second = files.read("0").tolist(), files.read("1").tolist()
+    first, second = (files.read(Stored(name)).tolist() for name in "01")
     assert (first[0], second[0], first[1] != second[1]) == (1, 1, True)
 
 

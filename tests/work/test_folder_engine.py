@@ -26,8 +26,8 @@ from lmgauge.files import OutputError
 from lmgauge.progress import listening
 from lmgauge.text.segments import TextReport
 from lmgauge.work import array_folder
+from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 from lmgauge.work.folder_engine import FolderEngine
-from lmgauge.work.stage import Array, Read, Stage
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORK = {"order": 3}
@@ -45,41 +45,35 @@ def test_arrays_are_the_same_as_in_memory(plan: Plan) -> None:
             assert os.listdir(parent) == []
 
 
-def log_task(read: Read, number: int, log: str) -> Iterator[Array]:
+def log_task(taken: tuple[str, int, Stored], read: Read) -> Iterator[Array]:
     """Note that the task was begun, and make two arrays of 1,000 bytes."""
+    log, number, values = taken
     with open(log, "a") as file:
         file.write(f"{number}\n")
     if number == 3 and Path(log + ".kill").exists():
         os.kill(os.getpid(), signal.SIGKILL)
     for _ in range(2):
-        yield read("a")[number] * np.ones(1000, np.uint8)
+        yield read(values)[number] * np.ones(1000, np.uint8)
 
 
-def logged(log: Path, tasks: int = 6, name: str = "log") -> Stage:
-    return Stage(
-        name,
-        tasks,
-        log_task,
-        str(log),
-        needs=lambda i: ["a"],
-        makes=lambda i: [f"{name}/{i}/x", f"{name}/{i}/y"],
-        title="logging",
-    )
+def run_logged(engine: Engine, log: Path, tasks: int = 6, name: str = "log") -> list[list[Stored]]:
+    values = Stored("a")
+    return engine.run(name, log_task, [(str(log), number, values) for number in range(tasks)], [NEW, NEW], title="logging")
 
 
 KILLED = """
 import sys
 from pathlib import Path
 import numpy as np
-from tests.work.test_folder_engine import WORK, TextReport, logged
+from tests.work.test_folder_engine import WORK, TextReport, run_logged
 from lmgauge.work.folder_engine import FolderEngine
 
 with FolderEngine(sys.argv[1], WORK) as engine:
     engine.write("a", np.arange(6, dtype=np.uint8))
     engine.once("read", TextReport, lambda: TextReport(segments=3))
-    engine.run(logged(Path(sys.argv[2]), name="first"))
+    run_logged(engine, Path(sys.argv[2]), name="first")
     Path(sys.argv[2] + ".kill").touch()
-    engine.run(logged(Path(sys.argv[2])))
+    run_logged(engine, Path(sys.argv[2]))
 """
 
 
@@ -93,9 +87,8 @@ def test_a_killed_run_is_resumed_after_its_last_task(tmp_path: Path) -> None:
         assert engine.once("read", TextReport, TextReport) == TextReport(segments=3)
         assert engine.is_finished("first")
         assert not engine.is_finished("log")
-        engine.run(logged(log, name="first"))
-        engine.run(logged(log))
-        assert [engine.read(f"log/{i}/y").tolist() for i in range(6)] == [[i] * 1000 for i in range(6)]
+        run_logged(engine, log, name="first")
+        assert [engine.read(own[1]).tolist() for own in run_logged(engine, log)] == [[i] * 1000 for i in range(6)]
     begun = log.read_text().split()
     assert begun[:10] == ["0", "1", "2", "3", "4", "5", "0", "1", "2", "3"]
     assert sorted(begun[10:]) == ["3", "4", "5"]
@@ -105,22 +98,21 @@ def test_memory_holds_what_the_tasks_at_work_hold(tmp_path: Path) -> None:
     code = """
 import resource, sys
 import numpy as np
+from lmgauge.work.engine import NEW
 from lmgauge.work.folder_engine import FolderEngine
-from lmgauge.work.stage import Stage
 
-def work(read, number, settings):
+def work(number, read):
     for _ in range(3):
         yield np.full(8_000_000, number, np.uint8)
 
-def add(read, number, settings):
-    yield sum(read(f"{i}/{k}")[:1] for i in range(8) for k in range(3))
+def add(made, read):
+    yield sum(read(stored)[:1] for own in made for stored in own)
 
 with FolderEngine(sys.argv[1], {}) as engine:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    names = [f"{i}/{k}" for i in range(8) for k in range(3)]
-    engine.run(Stage("a", 8, work, None, needs=lambda i: [], makes=lambda i: names[3 * i : 3 * i + 3]))
-    engine.run(Stage("b", 1, add, None, needs=lambda i: names, makes=lambda i: ["t"]))
-    print(engine.read("t"), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 8e6)
+    made = engine.run("a", work, range(8), [NEW] * 3)
+    (total,) = engine.run("b", add, [made], NEW)
+    print(engine.read(total), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 8e6)
 """
     pytest.importorskip("resource")
     done = subprocess.run(
@@ -135,17 +127,18 @@ def test_progress_is_said(tmp_path: Path) -> None:
     lines: list[str] = []
     with FolderEngine(tmp_path, WORK) as engine, listening(lines.append):
         engine.write("a", np.arange(6, dtype=np.uint8))
-        engine.run(logged(tmp_path / "log", tasks=2))
+        run_logged(engine, tmp_path / "log", tasks=2)
     assert lines == ["logging, 0 of 2", "logging, 1 of 2, about 0 s left", "logging, 2 of 2"]
 
 
-def fail_at_once(read: Read, number: int, kind: type[Exception]) -> Iterator[Array]:
+def fail_at_once(taken: tuple[int, type[Exception], Stored], read: Read) -> Iterator[Array]:
     """The second task fails while the first one is at work, and it would be at work for long."""
+    number, kind, values = taken
     if number == 1:
         raise kind("line 3 is bad")
     for _ in range(10_000):
         time.sleep(0.002)
-        yield read("a")
+        yield read(values)
 
 
 @pytest.mark.parametrize("workers", [2, 3])
@@ -154,13 +147,11 @@ def fail_at_once(read: Read, number: int, kind: type[Exception]) -> Iterator[Arr
     [(InputError, "line 3 is bad"), (ZeroDivisionError, "stage fail, task 1: ZeroDivisionError: line 3 is bad")],
 )
 def test_an_error_ends_the_other_tasks(tmp_path: Path, workers: int, kind: type[Exception], message: str) -> None:
-    names = [str(i) for i in range(10_000)]
-    stage = Stage("fail", 3, fail_at_once, kind, needs=lambda i: ["a"], makes=lambda i: [f"{i}/{name}" for name in names])
     with FolderEngine(tmp_path, WORK, workers=workers) as engine:
-        engine.write("a", np.arange(6, dtype=np.uint8))
+        values = engine.write("a", np.arange(6, dtype=np.uint8))
         began = time.monotonic()
         with pytest.raises(LmgaugeError) as error:
-            engine.run(stage)
+            engine.run("fail", fail_at_once, [(i, kind, values) for i in range(3)], [NEW] * 10_000)
         assert time.monotonic() - began < 10  # of the 20 s that the first task takes
         assert str(error.value) == message
         assert isinstance(error.value, kind) == (kind is InputError)
@@ -201,7 +192,7 @@ def test_a_full_disk_is_said_in_words_and_the_run_can_be_resumed(
         patches.setattr(array_folder, "_write_all", write_all)
         patches.setattr("lmgauge.work.notes.open", opened, raising=False)
         with pytest.raises(OutputError) as error:
-            engine.run(logged(log))
+            run_logged(engine, log)
     words = str(error.value)
     sizes = re.search(
         r"the disk is full: (\S+ \w+) of temporary files are there, (\S+ \w+) are free; free some space", words
@@ -212,8 +203,7 @@ def test_a_full_disk_is_said_in_words_and_the_run_can_be_resumed(
     assert words.endswith("; free some space, then continue with --resume (resume=True)")
     assert list(tmp_path.rglob("*.unfinished")) == []
     with FolderEngine(tmp_path / "work", WORK, resume=True) as engine:
-        engine.run(logged(log))
-        assert [engine.read(f"log/{i}/y").sum() for i in range(6)] == [1000 * i for i in range(6)]
+        assert [engine.read(own[1]).sum() for own in run_logged(engine, log)] == [1000 * i for i in range(6)]
     assert log.read_text().split() == ["0", "1", "2", "2", "3", "4", "5"]
 
 

@@ -20,7 +20,7 @@ from tests.programs import skipped_after_minutes
 from tests.work.graphs import Plan, arrays_after
 from tests.work.memory_engine import MemoryEngine
 from tests.work.process_work import power
-from tests.work.ray_work import fail, stages, with_a_broken_pipe
+from tests.work.ray_work import fail, run_stages, with_a_broken_pipe
 
 import lmgauge
 from lmgauge import Corpus
@@ -30,9 +30,9 @@ from lmgauge.models.ngram.partitioned.training import train_partitions
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.progress import listening
 from lmgauge.work import ray_engine
+from lmgauge.work.engine import NEW, Stored
 from lmgauge.work.ray_connection import library, ray_at
 from lmgauge.work.ray_engine import RayEngine
-from lmgauge.work.stage import Engine, Stage
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an optional library"),
@@ -80,18 +80,12 @@ def test_arrays_are_the_same_as_in_memory(cluster: Any) -> None:
         assert engine.workers == 1
         assert arrays_after(engine, PLAN) == arrays_after(MemoryEngine(), PLAN)
         assert list(engine.results("power", "computing", power, 3, 2)) == [({"power": 0}, ANY), ({"power": 1}, ANY)]
-        assert not engine.read("start").flags.writeable
+        start = Stored("start")
+        assert not engine.read(start).flags.writeable
         with RayEngine(cluster.address) as inner:  # uses the connection that there is, and leaves it
             inner.write("a", np.array([1]))
-        assert engine.read("start").tolist() == [3, 1, 4]
+        assert engine.read(start).tolist() == [3, 1, 4]
     assert not library().is_initialized()
-
-
-def totals(engine: Engine, log: Path) -> list[int]:
-    engine.write("start", np.arange(6))
-    for stage in stages(log):
-        engine.run(stage)
-    return [int(engine.read("total")[0]), *(int(engine.read(f"gather/{part}")[-1]) for part in range(6))]
 
 
 @patient
@@ -107,10 +101,10 @@ def test_a_killed_process_and_a_lost_machine_change_nothing(
         if line.startswith(moment):
             cluster.remove_node(node, allow_graceful=False)
 
-    expected = totals(MemoryEngine(), tmp_path / "memory")
+    expected = run_stages(MemoryEngine(), tmp_path / "memory")
     with RayEngine(cluster.address) as engine, listening(listen):
         assert engine.workers == 2
-        assert totals(engine, tmp_path / "ray") == expected
+        assert run_stages(engine, tmp_path / "ray") == expected
     assert node not in cluster.worker_nodes
     assert [line for line in lines if " of 6" not in line] == ["total, 0 of 1", "total, 1 of 1"]
     runs = [line.split()[0] for line in (tmp_path / "ray").read_text().splitlines()]
@@ -123,14 +117,14 @@ def test_a_killed_process_and_a_lost_machine_change_nothing(
 
 @patient
 def test_what_ray_itself_breaks_is_done_again(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = totals(MemoryEngine(), tmp_path / "memory")
+    expected = run_stages(MemoryEngine(), tmp_path / "memory")
     monkeypatch.setattr(ray_engine, "_do", with_a_broken_pipe)
     with RayEngine(cluster.address) as engine:
-        assert totals(engine, tmp_path / "broken") == expected
+        assert run_stages(engine, tmp_path / "broken") == expected
     assert sorted(path.name for path in tmp_path.glob("broken.*")) == ["broken.gather.2", "broken.spread.2"]
     monkeypatch.setattr(ray_engine, "_RETRIES", 0)
     with RayEngine(cluster.address) as engine, pytest.raises(LmgaugeError, match="spread, task 2: OSError: Broken pipe"):
-        totals(engine, tmp_path / "again")
+        run_stages(engine, tmp_path / "again")
 
 
 @patient
@@ -147,7 +141,7 @@ def test_errors_come_back_in_words(
     monkeypatch.setattr(ray_engine, "_RETRIES", 1)
     with RayEngine(cluster.address) as engine:
         with pytest.raises(LmgaugeError) as error:
-            engine.run(Stage("fail", 1, fail, how, lambda i: [], lambda i: ["a", "b"]))
+            engine.run("fail", fail, [how], [NEW, NEW])
         assert type(error.value) is kind
         assert str(error.value).startswith(message)
         assert "\n" not in str(error.value)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from lmgauge.decoding import Whole
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import is_special, local_path
-from lmgauge.places import is_remote
+from lmgauge.remote.addresses import is_remote
 from lmgauge.text.documents import Corpus
 from lmgauge.work.manifest import Manifest, decode_facts, difference, read_manifest
 from lmgauge.work.parts import read_parts

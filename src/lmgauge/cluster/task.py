@@ -17,7 +17,7 @@ from lmgauge import tasks
 from lmgauge.cluster.record import ShardRecord, StoredParts, stored_paths
 from lmgauge.digests import digest, file_sha256
 from lmgauge.errors import InputError, UsageError
-from lmgauge.places import is_remote
+from lmgauge.remote.addresses import is_remote
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.metrics.fixed_point import with_whole_statistics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,8 +10,9 @@ from typing import IO, TYPE_CHECKING, TypeGuard
 
 from lmgauge.errors import InputError
 from lmgauge.files import regular
-from lmgauge.places import is_remote
-from lmgauge.remote.reading import open_in_parts
+from lmgauge.remote.addresses import is_remote
+from lmgauge.remote.reading import Parts
+from lmgauge.remote.stores import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,10 +35,11 @@ def open_parquet(
             with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
                 yield file
             return
-        with open_in_parts(os.fspath(place), version) as parts, pq.ParquetFile(parts, buffer_size=_BUFFER) as file:
+        parts = Parts(opened(os.fspath(place), version))
+        with io.BufferedReader(parts, 1) as remote, pq.ParquetFile(remote, buffer_size=_BUFFER) as file:
             parts.expect(_parts_of(file.metadata, columns))
             yield file
-            parts.check_unchanged()
+            parts.store.check_unchanged()
     except UnicodeDecodeError as error:  # of a column's name
         raise pa.ArrowInvalid(f"a name in it is not valid UTF-8: {error}") from error
 
@@ -64,12 +67,8 @@ def refuse_missing_rows(file: pq.ParquetFile, rows: int, name: str) -> None:
 
 
 def _parts_of(metadata: pq.FileMetaData, columns: Sequence[str] | None) -> Iterator[tuple[int, int]]:
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for index in range(group.num_columns):
-            column = group.column(index)
-            if columns is not None and column.path_in_schema.partition(".")[0] not in columns:
-                continue
-            pages = [column.data_page_offset, column.dictionary_page_offset]
-            start = min(offset for offset in pages if offset is not None)
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    for column in (group.column(number) for group in groups for number in range(group.num_columns)):
+        if columns is None or column.path_in_schema.partition(".")[0] in columns:
+            start = min(at for at in (column.data_page_offset, column.dictionary_page_offset) if at is not None)
             yield start, start + column.total_compressed_size

@@ -12,9 +12,10 @@ from typing import cast
 from lmgauge.choices import FORMATS, Format
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import reason_of
-from lmgauge.places import FileState, expand, file_states, is_remote, shown_name
+from lmgauge.places import expand, file_states
 from lmgauge.records.formats import BY_SUFFIX, format_of, reader_of, split_compression
 from lmgauge.records.records import Fields, Row
+from lmgauge.remote.addresses import FileState, is_remote, shown_name
 
 STDIN = "-"
 

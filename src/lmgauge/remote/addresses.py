@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import NamedTuple
 
 PATHS = (str, os.PathLike)
 PathLike = str | os.PathLike[str]
@@ -14,9 +15,16 @@ _USER = r"^([A-Za-z][A-Za-z0-9+.-]+://)[^/?#]*@"
 _PASSWORD = r"^([A-Za-z][A-Za-z0-9+.-]+://)[^/?#@]*:[^/?#]*@"  # Azure has its container before an @
 _QUERY = r"(?s)\?[^/?#]*=.*$|#.*$"
 _WEB_QUERY = r"(?s)[?#].*$"
-_IN_TEXT = r"[A-Za-z][A-Za-z0-9+.-]+://[^\s'\"<>]+"
+IN_TEXT = r"[A-Za-z][A-Za-z0-9+.-]+://[^\s'\"<>]+"
 _VALUE = r"([?&][^=&?#,;\s]+=)[^&#,;:)\s]*"
 _WEB = ("http", "https")
+
+
+class FileState(NamedTuple):
+    """What is known of a file without reading it."""
+
+    size: int | None = None  # bytes; None where the server does not say
+    version: str = ""  # differs once the file is written anew (an entity tag, or the time of writing); "" if not known
 
 
 def is_remote(path: PathLike) -> bool:
@@ -27,6 +35,16 @@ def is_remote(path: PathLike) -> bool:
 def is_web(address: str) -> bool:
     """Return True if an address is read from a web server."""
     return scheme_of(address) in _WEB
+
+
+def is_loopback(host: str) -> bool:
+    """Return True for a name or an address by which this machine calls itself."""
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def has_password(address: str) -> bool:
@@ -53,7 +71,7 @@ def without_secrets(text: str) -> str:
     """Return a text in which no address has a password or the values of a query."""
     if "://" not in text:
         return text
-    return re.sub(_IN_TEXT, lambda match: re.sub(_VALUE, r"\1***", re.sub(_PASSWORD, r"\1", match[0])), text)
+    return re.sub(IN_TEXT, lambda match: re.sub(_VALUE, r"\1***", re.sub(_PASSWORD, r"\1", match[0])), text)
 
 
 def joined(folder: PathLike, *names: str) -> str:

@@ -9,26 +9,18 @@ import re
 
 from lmgauge.errors import InputError
 from lmgauge.readable import visible
-from lmgauge.remote.addresses import shown_name
-from lmgauge.remote.problems import NotThereError, PassingProblem
+from lmgauge.remote.addresses import IN_TEXT, shown_name
+from lmgauge.remote.problems import PASSING, NotThereError, PassingProblem
 
 _SECRETS = re.compile(r"SECRET|TOKEN|PASSWORD|ACCESS_KEY|CREDENTIAL|CONNECTION_STRING|ACCOUNT_KEY")
-_ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]+://[^\s'\"<>]+")
-_PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504}
 _PASSING_NAMES = {
     *("FSTimeoutError", "TimeoutError", "ClientPayloadError", "ServerDisconnectedError", "ClientOSError", "IncompleteRead"),
     *("HTTPClientError", "ConnectTimeoutError", "ReadTimeoutError", "ConnectionClosedError", "ResponseStreamingError"),
-    *(
-        "ResponseParserError",
-        "ConnectionError",
-        "ChunkedEncodingError",
-        "RemoteProtocolError",
-        "ReadTimeout",
-        "ConnectTimeout",
-    ),
+    *("ResponseParserError", "ConnectionError", "ChunkedEncodingError", "RemoteProtocolError", "PassingProblem"),
+    *("ReadTimeout", "ConnectTimeout"),
 }
 _PASSING_WORDS = re.compile(
-    r"slow ?down|reduce your request rate|internal error|service ?unavailable|try again", re.IGNORECASE
+    "slow ?down|reduce your request rate|internal error|service ?unavailable|try again", re.IGNORECASE
 )
 _OTHER_REGION = re.compile("PermanentRedirect|AuthorizationHeaderMalformed|must be addressed using|IllegalLocation")
 _DENIED_NAMES = {"PermissionError", "GatedRepoError", "HttpForbidden"}
@@ -50,9 +42,13 @@ def problem_of(error: Exception, name: str, scheme: str) -> Exception:
     """
     names = {kind.__name__ for kind in type(error).__mro__}
     words = words_of(error)
-    status = _status_of(error)
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and len(causes) < 5:
+        causes.append(cause)
+    status = _status_of(causes)
+    said = " ".join(f"{type(cause).__name__} {cause}" for cause in causes)
     keys = _KEYS.get({"s3a": "s3", "gcs": "gs"}.get(scheme, scheme), "put a key where the library for these addresses looks")
-    if status in (301, 307) or _OTHER_REGION.search(_codes(error)):
+    if status in (301, 307) or _OTHER_REGION.search(said):
         return InputError(f"{name}: the bucket is in another region: set AWS_DEFAULT_REGION to it")
     if isinstance(error, FileNotFoundError) or status == 404:
         bucket = "no such bucket" if "bucket does not exist" in words else "no such file"
@@ -66,7 +62,7 @@ def problem_of(error: Exception, name: str, scheme: str) -> Exception:
         return InputError(
             f"{name}: no server answers ({words or type(error).__name__}); is the network up, and the address right?"
         )
-    if status in _PASSING_STATUS or names & _PASSING_NAMES or _PASSING_WORDS.search(_codes(error)):
+    if status in PASSING or names & _PASSING_NAMES or _PASSING_WORDS.search(said):
         return PassingProblem(words or type(error).__name__)
     if status == 400:  # a HEAD has no body to say more in
         return InputError(f"{name}: the store refuses the request ({words}); is the region right, and the key still valid?")
@@ -76,37 +72,20 @@ def problem_of(error: Exception, name: str, scheme: str) -> Exception:
 def words_of(error: BaseException) -> str:
     """Return the first line of an error's text without addresses' queries, and without what the environment keeps secret."""
     text = str(error.args[1]) if isinstance(error, OSError) and len(error.args) > 1 else str(error)
-    text = _ADDRESS.sub(lambda match: shown_name(match[0]), text.strip().partition("\n")[0])
+    text = re.sub(IN_TEXT, lambda match: shown_name(match[0]), text.strip().partition("\n")[0])
     for variable, value in os.environ.items():
         if len(value) > 5 and _SECRETS.search(variable.upper()):
             text = text.replace(value, "***")
     return visible(text)[:_SHOWN]
 
 
-def _codes(error: BaseException) -> str:
-    texts: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(texts) < 5:
-        texts.append(f"{type(cause).__name__} {cause}")
-        cause = cause.__cause__ or cause.__context__
-    return " ".join(texts)
-
-
-def _status_of(error: BaseException) -> int | None:
-    cause: BaseException | None = error
-    for _ in range(5):
-        if cause is None:
-            break
+def _status_of(causes: list[BaseException]) -> int | None:
+    for cause in causes:
         response = getattr(cause, "response", None)
         if isinstance(response, dict):  # botocore
             response = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        for value in (
-            response,
-            getattr(response, "status_code", None),
-            getattr(cause, "status", None),
-            getattr(cause, "code", None),
-        ):
+        coded = (getattr(response, "status_code", None), getattr(cause, "status", None), getattr(cause, "code", None))
+        for value in (response, *coded):
             if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()):
                 return int(value)
-        cause = cause.__cause__ or cause.__context__
     return None

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lmgauge.errors import UsageError
 from lmgauge.remote.addresses import has_password, is_web, scheme_of, shown_name
-from lmgauge.remote.protocol import Store
+from lmgauge.remote.problems import RewrittenError
+
+if TYPE_CHECKING:
+    from lmgauge.remote.buckets import BucketStore
+    from lmgauge.remote.web import WebStore
 
 
-def store_of(address: str) -> Store:
-    """Return the store of an address; it opens no connection yet."""
+def store_of(address: str) -> WebStore | BucketStore:
+    """Return where the file at an address is; it opens no connection yet."""
+    # Errors of a store are `InputError` in reading, `OSError` in writing.
     if is_web(address):
         from lmgauge.remote.web import WebStore
 
@@ -20,3 +27,12 @@ def store_of(address: str) -> Store:
     from lmgauge.remote.buckets import BucketStore
 
     return BucketStore(address)
+
+
+def opened(address: str, version: str = "") -> WebStore | BucketStore:
+    """Return a store from which the file is read as it is now; `version` is the one that it must have, "" for any."""
+    store = store_of(address)
+    store.opened = store.state()
+    if version and store.opened.version != version:
+        raise RewrittenError(store.name)
+    return store

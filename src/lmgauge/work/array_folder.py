@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import shutil
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -17,21 +16,13 @@ import numpy as np
 
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
-from lmgauge.files import OutputError, regular
-from lmgauge.work.stage import Array
+from lmgauge.files import OutputError, reason_of, regular
+from lmgauge.work.engine import Array, Stored
 
 _SUFFIX, _UNFINISHED = ".npy", ".unfinished"
-_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
+_AGAIN = "remove the folder and start again without --resume"
 _SUM_BYTES = 8
 _LARGEST_PIECE = 1 << 30  # systems write and read at most 2 GB at a time
-
-
-class MissingArrayError(InputError, KeyError):
-    """Raised when there is no array of a name, as where files of an earlier run were lost."""
-
-    def __str__(self) -> str:
-        # A KeyError alone would set the message in quotation marks.
-        return str(self.args[0])
 
 
 class DiskFullError(OutputError):
@@ -57,13 +48,13 @@ class ArrayFolder:
     def __init__(self, folder: Path, *, checking: bool = True) -> None:
         self._folder, self._checking = folder, checking
 
-    def write(self, name: str, array: Array) -> None:
+    def write(self, stored: Stored, array: Array) -> None:
         """Write an array, in the place of one of that name."""
         # [2, 3] of uint32: a header of 128 bytes, 24 of data, 8 of the sum.
         array = np.asarray(array, order="C")
         if array.dtype.kind not in "biufc":
-            raise ValueError(f"array {name} is of {array.dtype}, not of numbers")
-        path = self._path(name)
+            raise ValueError(f"array {stored.name} is of {array.dtype}, not of numbers")
+        path = self._path(stored)
         unfinished = path.with_suffix(_UNFINISHED)
         opening = io.BytesIO()
         np.lib.format.write_array_header_1_0(opening, np.lib.format.header_data_from_array_1_0(array))
@@ -73,7 +64,7 @@ class ArrayFolder:
             with open(unfinished, "wb", buffering=0) as file:
                 _write_all(file, memoryview(header))
                 _write_all(file, data)
-                _write_all(file, memoryview(_sum_of(name, header, data)))
+                _write_all(file, memoryview(_sum_of(stored.name, header, data)))
             # The name appears when all bytes are written: a task that is killed leaves no array that could be taken for
             # whole.
             os.replace(unfinished, path)
@@ -82,26 +73,18 @@ class ArrayFolder:
                 unfinished.unlink()
             raise unwritten(path, error) from error
 
-    def read(self, name: str) -> Array:
+    def read(self, stored: Stored) -> Array:
         """Return an array, read into memory."""
-        path = self._path(name)
+        path = self._path(stored)
         try:
             with open(path, "rb", buffering=0, opener=regular) as file:
-                return _read_array(file, path, name if self._checking else None)
-        except FileNotFoundError as error:
-            raise MissingArrayError(
-                f"there is no array {name}: {path} is missing; remove the folder and start again without --resume"
-            ) from error
+                return _read_array(file, path, stored.name if self._checking else None)
         except OSError as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+            raise InputError(f"{path}: cannot be read: {reason_of(error)}; {_AGAIN}") from error
 
-    def remove(self, name: str) -> None:
-        """Remove an array, if there is one of this name, and those below it."""
-        path = self._path(name)
-        path.unlink(missing_ok=True)
-        shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+    def remove(self, stored: Stored) -> None:
+        """Remove an array, if there is one of this name."""
+        self._path(stored).unlink(missing_ok=True)
 
     def total_size(self) -> int:
         """Return the size of all files, in bytes."""
@@ -112,10 +95,8 @@ class ArrayFolder:
         for path in self._folder.rglob(f"*{_UNFINISHED}"):
             path.unlink(missing_ok=True)
 
-    def _path(self, name: str) -> Path:
-        # `Rows/2` is `%52ows/2.npy`: different names are different files also where a file system ignores case.
-        parts = ("".join(chr(b) if b in _PLAIN else f"%{b:02x}" for b in part.encode()) or "%" for part in name.split("/"))
-        return self._folder.joinpath(*parts).with_suffix(_SUFFIX)
+    def _path(self, stored: Stored) -> Path:
+        return self._folder / f"{stored.name}{_SUFFIX}"
 
 
 def _write_all(file: io.FileIO, data: memoryview) -> None:
@@ -146,4 +127,4 @@ def _read_array(file: io.FileIO, path: Path, name: str | None) -> Array:
         array: Array = data.view(dtype).reshape(shape)
         return array
     except ValueError as error:
-        raise InputError(f"{path}: damaged: {error}; remove the folder and start again without --resume") from error
+        raise InputError(f"{path}: damaged: {error}; {_AGAIN}") from error

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from lmgauge.errors import LmgaugeError
 from lmgauge.threads import StoppedError, be_worker, map_as_done
 from lmgauge.work.countdown import Countdown
-from lmgauge.work.stage import Task, failure, sent_failure
+from lmgauge.work.task import Task, failure, sent_failure
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -56,7 +56,7 @@ def run_tasks(
 
 
 def _result(task: Task) -> Any:
-    return task.work(task.number, task.settings)
+    return task.work(task.number, task.taken)
 
 
 class Crew:

@@ -19,10 +19,11 @@ from lmgauge.files import OutputError, locking
 from lmgauge.memory import size_in_words
 from lmgauge.threads import thread_count
 from lmgauge.work.array_folder import ArrayFolder, DiskFullError, unwritten
+from lmgauge.work.engine import Array, Engine, Stored, make_arrays
 from lmgauge.work.executor import Crew
 from lmgauge.work.manifest import Manifest, described, read_manifest, refuse_other, write_manifest
 from lmgauge.work.notes import Notes
-from lmgauge.work.stage import Array, Engine, Stage, make_arrays
+from lmgauge.work.task import Task
 
 ARRAYS = "arrays"
 _WORK, _FINISHED, _LOCK = "work.json", "finished.log", "lock"
@@ -102,23 +103,19 @@ class FolderEngine(Engine):
         with suppress(OSError):  # somebody put a file of their own there
             self.place.rmdir()
 
-    def write(self, name: str, array: Array) -> None:
-        """Hold an array that the program itself made."""
-        with self._explained():
-            self._arrays.write(name, array)
-
-    def read(self, name: str) -> Array:
+    def read(self, stored: Stored) -> Array:
         """Return an array, read into memory."""
-        return self._arrays.read(name)
+        return self._arrays.read(stored)
 
-    def drop(self, names: Sequence[str]) -> None:
-        """Remove arrays, and those below them."""
-        for name in names:
-            self._arrays.remove(name)
+    def _write(self, stored: Stored, array: Array) -> None:
+        self._arrays.write(stored, array)
 
-    def _do(self, stage: Stage, numbers: Sequence[int]) -> Generator[int]:
+    def _remove(self, stored: Stored) -> None:
+        self._arrays.remove(stored)
+
+    def _do(self, tasks: Sequence[Task]) -> Generator[int]:
         do = partial(make_arrays, read=self._arrays.read, write=self._arrays.write)
-        with closing(self._crew.run(do, map(stage.task, numbers))) as done:
+        with closing(self._crew.run(do, tasks)) as done:
             for number, _ in done:
                 yield number
 

@@ -19,8 +19,8 @@ from lmgauge.digests import digest, file_sha256, growing_digest
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import reason_of
 from lmgauge.json_text import from_json, plain, to_json
-from lmgauge.places import read_json, shown_name, write_json
-from lmgauge.remote.addresses import PathLike
+from lmgauge.places import read_json, write_json
+from lmgauge.remote.addresses import PathLike, shown_name
 from lmgauge.version import __version__
 
 T = TypeVar("T")

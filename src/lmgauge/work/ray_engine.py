@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
+from functools import partial
 from typing import Any, TypeVar
 
 from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.threads import be_worker, thread_count
+from lmgauge.work.engine import NEW, Array, Engine, Read, Stored, made_arrays, stored_in
 from lmgauge.work.ray_connection import LOCAL, lifelines, ray_at, refuse_unanswered
-from lmgauge.work.stage import Array, Engine, Read, Stage, Task, below, made_arrays, sent_failure
+from lmgauge.work.task import Task, sent_failure
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -35,7 +37,7 @@ class RayEngine(Engine):
         self._lifelines = lifelines(self._ray, address)
         self.workers = int(self._ray.cluster_resources().get("CPU", 1))
         self._had_cores = time.monotonic()
-        self._arrays: dict[str, Any] = {}
+        self._arrays: dict[Stored, Any] = {}
         self._sources: list[Any] = []
         self.notes = {}
 
@@ -49,9 +51,8 @@ class RayEngine(Engine):
         self._arrays.clear()
         self._sources.clear()
 
-    def write(self, name: str, array: Array) -> None:
-        """Hold an array that the program itself made."""
-        self._arrays[name] = self._source(array)
+    def _write(self, stored: Stored, array: Array) -> None:
+        self._arrays[stored] = self._source(array)
 
     def _source(self, value: object) -> Any:
         self._look("sending an array")
@@ -59,9 +60,9 @@ class RayEngine(Engine):
         self._sources.append(reference)
         return reference
 
-    def read(self, name: str) -> Array:
+    def read(self, stored: Stored) -> Array:
         """Return an array, which cannot be written to."""
-        return self._get(self._arrays[name], f"array {name}")  # type: ignore[no-any-return]
+        return self._get(self._arrays[stored], f"array {stored.name}")  # type: ignore[no-any-return]
 
     def _get(self, reference: Any, what: str) -> Any:
         with self._explained(what):
@@ -104,22 +105,19 @@ class RayEngine(Engine):
             except UsageError as error:
                 raise LmgaugeError(f"{what}: {lost} was lost: {error}") from error
 
-    def drop(self, names: Sequence[str]) -> None:
-        """Forget arrays, and those below them."""
-        for name in names:
-            for each in below(name, self._arrays):
-                del self._arrays[each]
+    def _remove(self, stored: Stored) -> None:
+        self._arrays.pop(stored, None)
 
-    def _do(self, stage: Stage, numbers: Sequence[int]) -> Generator[int]:
+    def _do(self, tasks: Sequence[Task]) -> Generator[int]:
         # Once for all tasks: Ray runs a task again only if its arguments have less than 100 KB each.
-        common = self._source(stage)
-        tasks = {self._submit(task, common): task for task in map(stage.task, numbers)}
-        waiting, retries = list(tasks), _RETRIES
+        common = self._source({task.number: task for task in tasks})
+        begun = {self._submit(task, common): task for task in tasks}
+        waiting, retries = list(begun), _RETRIES
         try:
             while waiting:
-                done, waiting = self._wait(waiting, f"stage {stage.name}")
+                done, waiting = self._wait(waiting, f"stage {tasks[0].stage}")
                 for receipt in done:
-                    task = tasks.pop(receipt)
+                    task = begun.pop(receipt)
                     try:
                         self._get(receipt, str(task))
                     except LmgaugeError as error:
@@ -129,7 +127,7 @@ class RayEngine(Engine):
                         retries -= 1
                         # Its results get new references; tasks that come later ask for these by name.
                         again = self._submit(task, common)
-                        tasks[again] = task
+                        begun[again] = task
                         waiting.append(again)
                     else:
                         yield task.number
@@ -145,31 +143,28 @@ class RayEngine(Engine):
         remote = self._ray.remote(**options)(_do)
         # A task gets its arrays as arguments, and does not ask for them: on a machine with one core, a task that waited for
         # a lost array kept the core from the task that makes it again.
-        arrays = [self._arrays[name] for name in task.needs]
+        arrays = [self._arrays[stored] for stored in stored_in(task.taken)]
         references = remote.remote(common, task.number, *arrays)
         self._arrays.update(zip(task.makes, references, strict=False))
         return references[-1]
 
     def results(self, stage: str, title: str, work: Callable[[int, S], T], settings: S, tasks: int) -> Iterator[T]:
         """Run tasks, and yield what each returns, in order, when all are done."""
-        names = [f"{stage}/{number}" for number in range(tasks)]
-        self.run(Stage(stage, tasks, _result, (work, settings), lambda _: [], lambda n: [names[n]], title=title))
-        for name in names:
-            result: Any = self.read(name)
+        for stored in self.run(stage, _result, [partial(work, number, settings) for number in range(tasks)], NEW, title):
+            result: Any = self.read(stored)
             yield deepcopy(result)  # what lies in Ray's store cannot be written to
-            self.drop([name])
+            self.drop(stored)
 
 
-def _result(read: Read, number: int, settings: tuple[Callable[[int, S], T], S]) -> Iterator[Any]:
-    work, own = settings
-    yield work(number, own)
+def _result(call: Callable[[], Any], read: Read) -> Iterator[Any]:
+    yield call()
 
 
-def _do(stage: Stage, number: int, *arrays: Array) -> Iterator[Any]:
+def _do(tasks: Mapping[int, Task], number: int, *arrays: Array) -> Iterator[Any]:
     # Do a task in a process of Ray: yield what it makes, and a receipt at the end.
     be_worker()
-    task = stage.task(number)
-    own = dict(zip(task.needs, arrays, strict=True))
+    task = tasks[number]
+    own = dict(zip(stored_in(task.taken), arrays, strict=True))
     del arrays
     try:
         for array in made_arrays(task, own.__getitem__):

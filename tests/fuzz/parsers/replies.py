@@ -15,6 +15,7 @@ import pytest
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.server import model as server_model
 from lmgauge.models.network.server.http import Endpoint
+from lmgauge.remote import problems
 from lmgauge.text.documents import Corpus
 from tests.fuzz.mutations import VALUES, changed, changed_value
 from tests.fuzz.table import Attempt
@@ -51,6 +52,7 @@ def prepare(folder: Path) -> Attempt:
         replies = _Replies(toy, chance, rate=chance.choice([0.0, 0.02, 0.1, 0.5]))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(logging.getLogger("lmgauge.models.network.server.http"), "disabled", True)
+            patch.setattr(problems, "go_on", lambda seconds=0.0: None)
             patch.setattr(server_model, "Endpoint", lambda url: _with_replies(url, replies))
             name = chance.choice(["#toy", "#toy", "", "#none"])
             loaded = server_model.load_completions(f"http://127.0.0.1:1/v1{name}", ScoringOptions())
@@ -111,6 +113,6 @@ def _changed_scores(reply: dict[str, Any], chance: random.Random) -> dict[str, A
 
 
 def _with_replies(url: str, replies: _Replies) -> Endpoint:
-    endpoint = Endpoint(url, pause=lambda seconds: None)
+    endpoint = Endpoint(url)
     endpoint._once = replies.once  # type: ignore[method-assign]
     return endpoint

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -17,7 +18,6 @@ from lmgauge.models.ngram.partitioned import training
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.work.folder_engine import FolderEngine
-from lmgauge.work.stage import Stage
 from tests.fuzz.mutations import changed, changed_value
 from tests.fuzz.parsers.model_folders import Files, as_json, changed_array, files_of, put
 from tests.fuzz.table import Attempt
@@ -57,9 +57,9 @@ def _stopped(settings: NgramTrainingSettings, target: Path, work: Path) -> list[
     """Return what the folder of the work holds before each stage of a training, each with the fingerprint of the model."""
     run, seen = FolderEngine.run, list[Files]()
 
-    def watched(self: FolderEngine, stage: Stage) -> None:
+    def watched(self: FolderEngine, *arguments: Any) -> Any:
         seen.append({name: content for name, content in files_of(work).items() if name != "lock"})
-        run(self, stage)
+        return run(self, *arguments)
 
     with _small_partitions(), patch.object(FolderEngine, "run", watched):
         model = _trained(settings, target)

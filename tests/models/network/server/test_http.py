@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 import time
+from unittest.mock import patch
 
 import pytest
 from tests.models.network.server.toy_server import ToyServer
@@ -20,6 +21,7 @@ from lmgauge.models.network.server.http import (
     Endpoint,
     ServerError,
 )
+from lmgauge.remote import problems
 
 
 @pytest.fixture(autouse=True)
@@ -31,14 +33,16 @@ def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 class Pauses(list[float]):
     """Waits that were asked for, and not waited."""
 
-    def __call__(self, seconds: float) -> None:
-        self.append(seconds)
+    def __call__(self, seconds: float = 0.0) -> None:
+        if seconds:
+            self.append(seconds)
 
 
 def ask(toy: ToyServer, pause: Pauses | None = None) -> dict[str, object]:
-    endpoint = Endpoint(toy.url, pause=Pauses() if pause is None else pause)
+    endpoint = Endpoint(toy.url)
     try:
-        return endpoint.get("/models")
+        with patch.object(problems, "go_on", Pauses() if pause is None else pause):
+            return endpoint.get("/models")
     finally:
         endpoint.close()
 

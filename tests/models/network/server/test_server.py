@@ -14,7 +14,7 @@ from lmgauge.scores.imports.reply import PromptTokens
 
 
 def connect(toy: ToyServer, name: str = "", before: str = "") -> Server:
-    endpoint = Endpoint(toy.url + name, pause=lambda seconds: None)
+    endpoint = Endpoint(toy.url + name)
     try:
         return Server.connect(endpoint, before)
     finally:

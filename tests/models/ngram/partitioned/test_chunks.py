@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.work.memory_engine import MemoryEngine
 
-from lmgauge.models.ngram.partitioned.chunks import ChunkWriter
+from lmgauge.models.ngram.partitioned.text import ChunkWriter
 from lmgauge.text.vocabulary import BOS
+from lmgauge.work.engine import Stored
 
 
 @given(st.lists(st.lists(st.integers(1, 9), max_size=12), max_size=6), st.integers(1, 4), st.integers(1, 9))
@@ -17,7 +18,7 @@ def test_chunks_tile_the_text(blocks: list[list[int]], order: int, size: int) ->
     writer = ChunkWriter(engine, order, size)
     for block in blocks:
         writer.add(np.array(block, np.uint32))
-    chunks = [engine.read(f"ids/{c}").tolist() for c in range(writer.finish())]
+    chunks = [engine.read(Stored(f"text/{c}")).tolist() for c in range(writer.finish())]
     text = [token for block in blocks for token in block]
     around = [BOS, *text, *[BOS] * order]
     assert all(len(chunk) == 1 + size + order for chunk in chunks[:-1])

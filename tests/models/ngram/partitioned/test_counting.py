@@ -11,29 +11,28 @@ from hypothesis import strategies as st
 from tests.work.memory_engine import MemoryEngine
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.partitioned.chunks import ChunkWriter
-from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages, dealing_stage
-from lmgauge.models.ngram.partitioned.shape import Shape
+from lmgauge.models.ngram.partitioned.counting import Counted, count_text
+from lmgauge.models.ngram.partitioned.links import Links, Shape
+from lmgauge.models.ngram.partitioned.text import ChunkWriter
 from lmgauge.text.vocabulary import BOS
+from lmgauge.work.engine import Stored
 
 Ngram = tuple[int, ...]
 
 
-def counted(ids: list[int], order: int, partitions: int, chunk: int) -> tuple[MemoryEngine, Shape]:
+def counted(ids: list[int], order: int, partitions: int, chunk: int) -> tuple[MemoryEngine, list[Counted], Links]:
     engine = MemoryEngine()
     writer = ChunkWriter(engine, order, chunk)
     writer.add(np.array(ids, np.uint32))
-    shape = Shape(order, partitions, writer.finish(), 10, order > 2)
-    for stage in counting_stages(Counting(shape, [1] * (order - 1))):
-        engine.run(stage)
-    return engine, shape
+    chunks = [Stored(f"text/{number}") for number in range(writer.finish())]
+    return engine, *count_text(engine, Shape(order, partitions, len(chunks), 10, order > 2), [1] * (order - 1), chunks)
 
 
-def ngrams(engine: MemoryEngine, shape: Shape, partition: int) -> dict[int, list[Ngram]]:
+def ngrams(engine: MemoryEngine, of_partition: Counted) -> dict[int, list[Ngram]]:
     """The n-grams of a partition, order by order, in the order of their rows."""
     found: dict[int, list[Ngram]] = {}
-    for k in shape.orders:
-        parents, words = engine.read(f"parents/{k}/{partition}").tolist(), engine.read(f"words/{k}/{partition}").tolist()
+    for k, own in sorted(of_partition.orders.items()):
+        parents, words = engine.read(own.parents).tolist(), engine.read(own.words).tolist()
         found[k] = [
             ((parent,) if k == 2 else found[k - 1][parent]) + (word,) for parent, word in zip(parents, words, strict=True)
         ]
@@ -50,44 +49,42 @@ texts = st.lists(st.sampled_from([BOS, 3, 3, 4, 5]), min_size=1, max_size=60).ma
 
 @given(texts, st.integers(2, 5), st.integers(1, 4), st.integers(1, 30))
 def test_counts_are_those_of_a_dictionary(ids: list[int], order: int, partitions: int, chunk: int) -> None:
-    engine, shape = counted(ids, order, partitions, chunk)
-    every = [ngrams(engine, shape, p) for p in range(partitions)]
-    for k in shape.orders:
+    engine, every, links = counted(ids, order, partitions, chunk)
+    for k in links.shape.orders:
         counts: Counter[Ngram] = Counter()
-        for p in range(partitions):
-            counts.update(dict(zip(every[p][k], engine.read(f"counts/{k}/{p}").tolist(), strict=True)))
+        for own in every:
+            counts.update(dict(zip(ngrams(engine, own)[k], engine.read(own.orders[k].counts).tolist(), strict=True)))
         assert counts == Counter(windows(ids, k))
 
 
 @given(texts, st.integers(3, 5), st.integers(1, 4), st.integers(1, 30))
 def test_each_new_ngram_asks_for_its_suffix(ids: list[int], order: int, partitions: int, chunk: int) -> None:
-    engine, shape = counted(ids, order, partitions, chunk)
-    every = [ngrams(engine, shape, p) for p in range(partitions)]
-    for k in shape.inner:
+    engine, every, links = counted(ids, order, partitions, chunk)
+    for k in links.shape.inner:
         asked: Counter[Ngram] = Counter()
-        for p in range(partitions):
-            for name in shape.names("requests/{k}/{p}/{c}", k=[k], p=[p]):
-                asked.update(every[p][k][row] for row in engine.read(name).tolist())
+        for p, own in enumerate(every):
+            rows = ngrams(engine, own)[k]
+            for stored in links.of(k, p):
+                asked.update(rows[row] for row in engine.read(stored).tolist())
         assert asked == Counter(ngram[1:] for ngram in set(windows(ids, k + 1)))
 
 
 @given(texts, st.integers(3, 4), st.integers(1, 4), st.integers(1, 30))
 def test_answers_come_back_in_the_order_of_the_rows(ids: list[int], order: int, partitions: int, chunk: int) -> None:
-    engine, shape = counted(ids, order, partitions, chunk)
-    every = [ngrams(engine, shape, p) for p in range(partitions)]
+    engine, counts, links = counted(ids, order, partitions, chunk)
+    every = [ngrams(engine, own) for own in counts]
 
     def _hash(ngram: Ngram) -> int:
         return int("".join(map(str, ngram)))
 
-    for k in shape.inner:
+    for k in links.shape.inner:
+        answers = list[list[Stored]]()
         for p in range(partitions):
-            for c in range(shape.chunks):
-                rows = engine.read(f"requests/{k}/{p}/{c}").tolist()
-                engine.write(f"answers/{k}/{p}/{c}", np.array([_hash(every[p][k][row]) for row in rows], np.uint32))
-        engine.run(dealing_stage(shape, k, "answers", "lower"))
-        for p in range(partitions):
-            dealt = [v for name in shape.names("lower/{k}/{p}/{c}", k=[k + 1], p=[p]) for v in engine.read(name).tolist()]
-            assert dealt == [_hash(ngram[1:]) for ngram in every[p][k + 1]]
+            rows = [[_hash(every[p][k][row]) for row in engine.read(asked)] for asked in links.of(k, p)]
+            answers.append([engine.write(f"answers/{k}/{p}/{c}", np.array(of, np.uint32)) for c, of in enumerate(rows)])
+        for p, dealt in enumerate(links.deal(engine, "lower", k, answers)):
+            values = [value for stored in dealt for value in engine.read(stored).tolist()]
+            assert values == [_hash(ngram[1:]) for ngram in every[p][k + 1]]
 
 
 def test_streams_that_do_not_fit_are_refused() -> None:

@@ -11,9 +11,9 @@ from tests.work.memory_engine import MemoryEngine
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages
+from lmgauge.models.ngram.partitioned.counting import count_text
 from lmgauge.models.ngram.partitioned.estimating import Estimated, estimate
-from lmgauge.models.ngram.partitioned.shape import Shape
+from lmgauge.models.ngram.partitioned.links import Grams, Links, Shape
 from lmgauge.models.ngram.partitioned.text import read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.text.vocabulary import BOS
@@ -24,31 +24,30 @@ Values = dict[tuple[int, ...], tuple[float, float]]
 
 def estimated(
     settings: NgramTrainingSettings, partitions: int, lines: Sequence[str] = LINES, chunk: int = 7
-) -> tuple[MemoryEngine, Shape, Estimated]:
+) -> tuple[MemoryEngine, Links, Estimated]:
     engine = MemoryEngine()
     text = read_text(engine, settings, Corpus.from_strings(lines), chunk, threads=1)
     linked = settings.order > 2 and not settings.additive
-    shape = Shape(settings.order, partitions, text.chunks, len(text.fitted.vocabulary), linked)
-    for stage in counting_stages(Counting(shape, text.types)):
-        engine.run(stage)
+    shape = Shape(settings.order, partitions, len(text.ids), len(text.fitted.vocabulary), linked)
+    counted, links = count_text(engine, shape, text.types, text.ids)
     counts = text.fitted.counts.copy()
     counts[BOS] = 0
-    return engine, shape, estimate(engine, shape, settings, counts, text.fitted.events(settings))
+    return engine, links, estimate(engine, links, counted, settings, counts, text.fitted.events(settings))
 
 
-def of_partitions(engine: MemoryEngine, shape: Shape) -> list[Values]:
+def of_partitions(engine: MemoryEngine, grams: list[list[Grams]]) -> list[Values]:
     """Probability and weight of each n-gram, order by order."""
-    orders: list[Values] = [{} for _ in shape.orders]
-    for p in range(shape.partitions):
+    orders: list[Values] = [{} for _ in grams]
+    for of_partition in zip(*grams, strict=True):
         below: list[tuple[int, ...]] = []
-        for k in shape.orders:
-            parents, words = engine.read(f"parents/{k}/{p}").tolist(), engine.read(f"words/{k}/{p}").tolist()
+        for k, own in enumerate(of_partition, 2):
+            parents, words = engine.read(own.parents).tolist(), engine.read(own.words).tolist()
             ngrams = [
                 ((parent,) if k == 2 else below[parent]) + (word,) for parent, word in zip(parents, words, strict=True)
             ]
-            probabilities = engine.read(f"probabilities/{k}/{p}").tolist()
-            weights = [1.0] * len(ngrams) if k == shape.order else engine.read(f"weights/{k}/{p}").tolist()
-            dropped = engine.read(f"dropped/{k}/{p}").tolist() or [0] * len(ngrams)
+            probabilities = engine.read(own.probabilities).tolist()
+            weights = [1.0] * len(ngrams) if own.weights is None else engine.read(own.weights).tolist()
+            dropped = engine.read(own.dropped).tolist() or [0] * len(ngrams)
             rows = zip(ngrams, probabilities, weights, dropped, strict=True)
             orders[k - 2].update({ngram: (probability, weight) for ngram, probability, weight, drop in rows if not drop})
             below = ngrams
@@ -82,8 +81,8 @@ def of_tables(model: NgramModel) -> list[Values]:
 @pytest.mark.parametrize("order", [2, 3, 5])
 def test_values_are_those_of_training_in_memory(kind: Any, options: dict[str, Any], order: int, partitions: int) -> None:
     model = lmgauge.train(kind, Corpus.from_strings(LINES), order=order, **options)
-    engine, shape, made = estimated(NgramTrainingSettings(kind, order=order, **options), partitions)
+    engine, _, made = estimated(NgramTrainingSettings(kind, order=order, **options), partitions)
     assert np.array_equal(made.unigrams, model.tables.unigrams)
-    assert of_partitions(engine, shape) == of_tables(model)
+    assert of_partitions(engine, made.grams) == of_tables(model)
     assert made.entries == model.types[1:]
     assert made.unseen == model.tables.unseen

@@ -21,8 +21,8 @@ from lmgauge.models.ngram.levels import levels_of
 from lmgauge.models.ngram.packed_tables import RepeatedNgramsError
 from lmgauge.models.ngram.partitioned import packing
 from lmgauge.models.ngram.partitioned.packing import PackedOrder, Packing, pack_partitions, save_packed
+from lmgauge.work.engine import Engine, Stored
 from lmgauge.work.folder_engine import FolderEngine
-from lmgauge.work.stage import Engine, Stage
 
 TEXT = ["a b c a", "b c d", "a b e f g", "a b c d", "", "g f e a b", "Ärger 漢字 a"] * 4
 
@@ -57,8 +57,8 @@ def packed(
     orders: list[Grams], vocabulary: int, partitions: int = 3, memory: int = 1, seed: int = 0
 ) -> tuple[MemoryEngine, list[PackedOrder]]:
     engine = MemoryEngine()
-    entries = hold_partitions(engine, orders, partitions, seed)
-    return engine, pack_partitions(engine, Packing(len(orders) + 1, partitions, vocabulary, memory), entries)
+    held = hold_partitions(engine, orders, partitions, seed)
+    return engine, pack_partitions(engine, Packing(len(orders) + 1, vocabulary, memory), *held)
 
 
 def assert_same(engine: Engine, made: list[PackedOrder], orders: list[Grams], vocabulary: int) -> None:
@@ -116,7 +116,9 @@ def test_where_buckets_begin() -> None:
 def test_what_no_later_stage_reads_is_dropped() -> None:
     orders = random_orders([3000, 3000, 3000], 100, 3, drops=True)
     engine, _ = packed(orders, 100, 2)
-    assert {name.split("/")[0] for name in engine._arrays} == {"head", "middle", "tail", "homes", "measured", "placed"}
+    stages = {stored.name.split("-")[0] for stored in engine.arrays}
+    assert stages == {"measure", "place"}
+    assert {stored.name.split("/")[2] for stored in engine.arrays if stored.name[:5] == "place"} == set("0123")  # no slots
 
 
 class StoppedError(Exception):
@@ -128,24 +130,24 @@ def test_files_and_a_run_that_was_stopped(tmp_path: Path, monkeypatch: pytest.Mo
     """What is done is not done again; where the buckets of a table begin is computed once more."""
     monkeypatch.setattr(packed_tables, "_FILLED", 1.2)
     orders = random_orders([6000, 6000, 6000], 200, 4)
-    shape = Packing(4, 3, 200, 20_000)
+    packing = Packing(4, 200, 20_000)
     begun: list[str] = []
     run = FolderEngine.run
 
-    def _stopped(engine: FolderEngine, stage: Stage) -> None:
+    def _stopped(engine: FolderEngine, name: str, *arguments: Any) -> Any:
         if len(begun) == stages:
             raise StoppedError
-        begun.append(stage.name)
-        run(engine, stage)
+        begun.append(name)
+        return run(engine, name, *arguments)
 
     with FolderEngine(tmp_path / "work", {}, workers=2) as engine, monkeypatch.context() as patch:
-        entries = hold_partitions(engine, orders, 3, 0)
+        held = hold_partitions(engine, orders, 3, 0)
         patch.setattr(FolderEngine, "run", _stopped)
         with pytest.raises(StoppedError):
-            pack_partitions(engine, shape, entries)
+            pack_partitions(engine, packing, *held)
     with FolderEngine(tmp_path / "work", {}, workers=2, resume=True) as engine:
         assert [engine.is_finished(name) for name in begun] == [True] * stages
-        assert_same(engine, pack_partitions(engine, shape, entries), orders, 200)
+        assert_same(engine, pack_partitions(engine, packing, *held), orders, 200)
 
 
 def test_an_ngram_that_comes_twice_is_an_error() -> None:
@@ -158,9 +160,9 @@ def test_an_ngram_that_comes_twice_is_an_error() -> None:
 
 def test_a_wrong_number_of_ngrams_is_an_error() -> None:
     engine = MemoryEngine()
-    (count,) = hold_partitions(engine, random_orders([50], 30, 5), 2, 0)
+    grams, (count,) = hold_partitions(engine, random_orders([50], 30, 5), 2, 0)
     with pytest.raises(ValueError, match=f"there are {count} n-grams of order 2, not {count + 1}"):
-        pack_partitions(engine, Packing(2, 2, 30, 10**9), [count + 1])
+        pack_partitions(engine, Packing(2, 30, 10**9), grams, [count + 1])
 
 
 def test_what_is_out_of_range_is_refused() -> None:
@@ -168,14 +170,14 @@ def test_what_is_out_of_range_is_refused() -> None:
     orders = random_orders([60, 60], 30, 5)
     for name in ("words/3/0", "parents/3/0", "parents/2/0", "dropped/2/0"):
         engine = MemoryEngine()
-        entries = hold_partitions(engine, orders, 1, 0)
+        grams, entries = hold_partitions(engine, orders, 1, 0)
         if name == "dropped/2/0":  # then n-grams of order 3 begin with one that is left out
             engine.write(name, np.ones(entries[0], np.uint8))
             entries[0] = 0
         else:
-            engine.write(name, engine.read(name) + 60)
+            engine.write(name, engine.read(Stored(name)) + 60)
         with pytest.raises(ValueError, match="do not belong together"):
-            pack_partitions(engine, Packing(3, 1, 30, 10**9), entries)
+            pack_partitions(engine, Packing(3, 30, 10**9), grams, entries)
 
 
 @st.composite
@@ -195,8 +197,8 @@ def test_the_folder_is_what_save_writes(tmp_path_factory: Any, model: NgramModel
     folder = tmp_path_factory.mktemp("models")
     model.save(folder / "once")
     engine = MemoryEngine()
-    entries = hold_partitions(engine, grams_of(levels_of(model.tables)), partitions, 0)
-    made = pack_partitions(engine, Packing(model.order, partitions, len(model.vocabulary), memory), entries)
+    held = hold_partitions(engine, grams_of(levels_of(model.tables)), partitions, 0)
+    made = pack_partitions(engine, Packing(model.order, len(model.vocabulary), memory), *held)
     tables = replace(model.tables, tables=[])
     unigrams = NgramModel(tables, model.vocabulary, model.tokenizer, model.settings, model.record)
     loaded = save_packed(engine, made, unigrams, folder / "packed")
@@ -217,22 +219,22 @@ class DamagingEngine(MemoryEngine):
         self.random = np.random.default_rng(seed)
         self.damages = False
 
-    def write(self, name: str, array: Any) -> None:
+    def _write(self, stored: Stored, array: Any) -> None:
         array = array.copy()
         if self.damages and array.size and self.random.random() < 0.05:
             data = array.reshape(-1).view(np.uint8)
             data[self.random.integers(0, data.size, 3)] = self.random.choice([0, 1, 127, 128, 255], 3)
-        super().write(name, array)
+        super()._write(stored, array)
 
 
 @given(st.integers(0, 2**32))
 def test_damaged_arrays_are_an_error_or_other_lines(seed: int) -> None:
     """Whatever they hold, nothing outside the arrays is read or written."""
     engine, vocabulary = DamagingEngine(seed), 2**17
-    entries = hold_partitions(engine, random_orders([80, 80, 80], vocabulary, seed), 2, 0)
+    held = hold_partitions(engine, random_orders([80, 80, 80], vocabulary, seed), 2, 0)
     engine.damages = True
     try:
-        made = pack_partitions(engine, Packing(4, 2, vocabulary, 1), entries)
+        made = pack_partitions(engine, Packing(4, vocabulary, 1), *held)
     except (ValueError, TypeError, KeyError):
         return
     assert [sum(map(len, order.pieces(engine))) for order in made] == [order.lines for order in made]

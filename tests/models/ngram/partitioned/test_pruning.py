@@ -38,11 +38,11 @@ def assert_same(kind: str, options: dict[str, Any], lines: list[str], threshold:
     """Prune in memory and in partitions; return how many blanks begin with blanks."""
     model = lmgauge.train(kind, Corpus.from_strings(lines), **options, prune=threshold)  # type: ignore[arg-type]
     settings = NgramTrainingSettings(kind, **options)  # type: ignore[arg-type]
-    engine, shape, whole = estimated(settings, partitions, lines, chunk)
-    pruned = prune_partitions(engine, shape, whole.unigrams, threshold)
+    engine, links, whole = estimated(settings, partitions, lines, chunk)
+    pruned = prune_partitions(engine, links, whole.grams, whole.unigrams, threshold)
     assert np.array_equal(pruned.unigrams, model.tables.unigrams)
     expected = of_tables(model)
-    assert of_partitions(engine, shape) == expected
+    assert of_partitions(engine, pruned.grams) == expected
     assert pruned.entries == [len(values) for values in expected]
     assert pruned.note == model.record.notes[-1]
     blanks = [{ngram for ngram, (probability, _) in values.items() if np.signbit(probability)} for values in expected]

@@ -19,7 +19,6 @@ from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.partitioned.training import train_within
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.work.folder_engine import FolderEngine
-from lmgauge.work.stage import Stage
 
 SETTINGS = NgramTrainingSettings("modified-kneser-ney", order=4)
 MEMORY = 1 << 30
@@ -65,11 +64,11 @@ def test_the_folder_is_that_of_training_in_memory(text: Path, tmp_path: Path, li
 def test_a_stopped_run_goes_on(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: str) -> None:
     run, names = FolderEngine.run, []
 
-    def _run(self: FolderEngine, stage: Stage) -> None:
-        names.append(stage.name)
-        if names.count(stop) == 1 and stage.name == stop:
+    def _run(self: FolderEngine, name: str, *arguments: Any) -> Any:
+        names.append(name)
+        if names.count(stop) == 1 and name == stop:
             raise KeyboardInterrupt
-        run(self, stage)
+        return run(self, name, *arguments)
 
     monkeypatch.setattr(FolderEngine, "run", _run)
     settings = NgramTrainingSettings("modified-kneser-ney", order=4, interpolate=False, min_count=2)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import json
 import logging
 import os
 import re
 import socket
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
 from lmgauge.json_text import from_json
+from lmgauge.remote.addresses import is_loopback
 from lmgauge.remote.client import PIECE, open_reply, plain_errors, pool_for, seconds_to_wait
-from lmgauge.remote.problems import PassingProblem, Patience
+from lmgauge.remote.problems import PASSING, PassingProblem, Patience
 from lmgauge.threads import OfProcess
 from lmgauge.version import __version__
 
@@ -30,7 +29,7 @@ _OPENAI = "https://api.openai.com"
 _LOGGER = logging.getLogger(__name__)
 _READ_SECONDS = 600.0
 _REPLY_SECONDS = 1200.0  # for all of a reply, as one that comes drop by drop never lets a read time out
-_BUSY = (408, 429, 502, 503, 504)
+_FAILED = 500  # with which some servers refuse a request: asked again, it fails again
 _REFUSED_KEY = (401, 403)
 _LARGEST_REPLY = 1 << 28
 _SHOWN = 300
@@ -57,9 +56,7 @@ class _ServerPatience(Patience):
 class Endpoint:
     """The address of a server."""
 
-    # pause: waits this number of seconds.
-
-    def __init__(self, url: str, *, pause: Callable[[float], None] | None = None) -> None:
+    def __init__(self, url: str) -> None:
         shown = re.sub(r"//[^/]*@", "//***@", url)
         try:
             parts = urlsplit(url)
@@ -70,8 +67,7 @@ class Endpoint:
             raise UsageError(f"{shown}: is not the address of a server; {_ADDRESS}")
         if parts.username is not None or parts.password is not None:
             raise UsageError(f"{shown}: an address holds no name and password; a key belongs into {KEY_VARIABLE}")
-        encrypted = parts.scheme == "https" or _is_loopback(parts.hostname)
-        self._pause = pause
+        encrypted = parts.scheme == "https" or is_loopback(parts.hostname)
         self._path, self._query = parts.path.rstrip("/"), f"?{parts.query}" if parts.query else ""
         self.url = f"{parts.scheme}://{parts.netloc}{self._path}{self._query}"
         self.model = parts.fragment
@@ -114,30 +110,29 @@ class Endpoint:
         pool.close()
 
     def _request(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
-        patience = _ServerPatience(self.url, self._pause)
-        while True:
-            try:
-                status, reply, after = self._once(method, path, body)
-            except LmgaugeError:
-                raise
-            except TimeoutError as error:
-                words = error or "timed out"
-                raise ServerError(f"{self.url}: no answer in time ({words}); is the server overloaded?") from error
-            except (http.client.HTTPException, OSError, ValueError) as error:
-                passing = isinstance(error, (http.client.HTTPException, ConnectionError)) and not isinstance(
-                    error, _NOT_THERE
-                )
-                if not self._answered and not passing:  # no use in asking again: nobody listens
-                    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-                    hint = "is it running, and are host and port right?"
-                    raise ServerError(f"{self.url}: no server answers ({reason}); {hint}") from error
-                problem = PassingProblem(_one_line(str(error) or type(error).__name__))
-            else:
-                self._answered = True
-                if status not in _BUSY:
-                    return self._checked(status, reply)
-                problem = PassingProblem(f"HTTP {status} {self._words(reply)}".strip(), after)
-            patience.wait(problem)
+        status, reply = _ServerPatience(self.url).retried(lambda: self._answer(method, path, body))
+        return self._checked(status, reply)
+
+    def _answer(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        # Status and content of a reply of a server that is not busy.
+        try:
+            status, reply, after = self._once(method, path, body)
+        except LmgaugeError:
+            raise
+        except TimeoutError as error:
+            words = error or "timed out"
+            raise ServerError(f"{self.url}: no answer in time ({words}); is the server overloaded?") from error
+        except (http.client.HTTPException, OSError, ValueError) as error:
+            passing = isinstance(error, (http.client.HTTPException, ConnectionError)) and not isinstance(error, _NOT_THERE)
+            if not self._answered and not passing:  # no use in asking again: nobody listens
+                reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                hint = "is it running, and are host and port right?"
+                raise ServerError(f"{self.url}: no server answers ({reason}); {hint}") from error
+            raise PassingProblem(_one_line(str(error) or type(error).__name__)) from error
+        self._answered = True
+        if status in PASSING and status != _FAILED:
+            raise PassingProblem(f"HTTP {status} {self._words(reply)}".strip(), after)
+        return status, reply
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
         headers = {"Accept": "application/json", "User-Agent": f"lmgauge/{__version__}"}
@@ -201,13 +196,6 @@ def _origin(url: str) -> tuple[str, str | None, int | None] | None:
         return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     except ValueError:
         return None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _one_line(text: str) -> str:

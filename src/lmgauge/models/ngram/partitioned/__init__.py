@@ -15,8 +15,8 @@ one walk over the ids deals what every partition has to say, in its own order, t
     prune     partition   if asked for: upward the losses, downward what stays, upward the weights
     pack      bucket      the tables of the model
 
-`shape` names the arrays, `training` is the list of stages. Sums are of integers, so the model is that of training in memory,
-to the bit, for any number of partitions, chunks and workers.
+`training` chains the stages; `links` has what they all know. Sums are of integers, so the model is that of training in
+memory, to the bit, for any number of partitions, chunks and workers.
 
 May import what `models.ngram` may.
 """

@@ -1,11 +1,7 @@
 """Counting in partitions, and the requests for suffixes.
 
-Input: the ids of the text in chunks.
-Output: for each partition p and order k from 2, `parents/{k}/{p}`, `words/{k}/{p}` and `counts/{k}/{p}`, uint32 [rows]: an
-n-gram is the row of its beginning in the order below (order 2: the id of the first word) and its last word. And, in linked
-shapes, `fresh/{c}` uint8 [tokens], the smallest order that is new where a window begins, and `requests/{k}/{p}/{c}`.
-
-For the text `<s> a b a b`, order 3 and one partition:
+Of each partition the n-grams of every order from 2: an n-gram is the row of its beginning in the order below (order 2: the
+id of the first word) and its last word. For the text `<s> a b a b`, order 3 and one partition:
 
     window      <s> a b    a b a    b a b    a b
     bigram      0          1        2        1        rows, by first occurrence
@@ -23,91 +19,67 @@ from dataclasses import dataclass
 import numpy as np
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.partitioned.shape import Shape
-from lmgauge.work.stage import Array, Read, Stage
+from lmgauge.models.ngram.partitioned.links import Links, Shape, transposed
+from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 
 TABLE_BYTES = 24
 """Of memory for each n-gram of a partition while it is counted: 16-byte entries in a table that is filled to 7/10."""
 
 
 @dataclass(frozen=True)
-class Counting:
-    """What all tasks that count know."""
+class Counts:
+    """The n-grams of one order in a partition, uint32 [rows] each."""
 
-    shape: Shape
-    expected: list[int]  # about how many n-grams of order 2, 3, ... a partition has.
-
-
-def counting_stages(work: Counting) -> Iterator[Stage]:
-    """Yield the stages from the tokens of the text, `ids/{c}`, to counts and requests."""
-    shape = work.shape
-    yield Stage(
-        "count",
-        shape.partitions,
-        _count,
-        work,
-        needs=lambda p: shape.names("ids/{c}"),
-        makes=lambda p: [
-            *(name for c in range(shape.chunks if shape.linked else 0) for name in (f"rows/{p}/{c}", f"new/{p}/{c}")),
-            *(f"{column}/{k}/{p}" for k in reversed(shape.orders) for column in ("parents", "words", "counts")),
-        ],
-        title="counting n-grams",
-    )
-    if shape.linked:
-        yield Stage(
-            "route",
-            shape.chunks,
-            _route,
-            shape,
-            needs=lambda c: [f"ids/{c}", *shape.names("rows/{p}/{c}", c=[c]), *shape.names("new/{p}/{c}", c=[c])],
-            makes=lambda c: [f"fresh/{c}", *shape.names("requests/{k}/{p}/{c}", k=shape.inner, c=[c])],
-            drops=["rows", "new"],
-            title="asking for suffixes",
-        )
+    parents: Stored
+    words: Stored
+    counts: Stored
 
 
-def _count(read: Read, partition: int, work: Counting) -> Iterator[Array]:
-    shape = work.shape
-    counter = _native.PartitionCounter(shape.order, shape.partitions, partition, work.expected)
-    for chunk in range(shape.chunks):
-        rows, fresh = counter.add(read(f"ids/{chunk}"))
+@dataclass(frozen=True)
+class Counted:
+    """What was counted in a partition."""
+
+    ways: list[tuple[Stored, Stored]]  # of each chunk: the rows of its windows, and the smallest order that is new there
+    orders: dict[int, Counts]
+
+
+def count_text(engine: Engine, shape: Shape, expected: list[int], ids: list[Stored]) -> tuple[list[Counted], Links]:
+    """Count the n-grams of a text in partitions, and let them ask for their suffixes."""
+    # expected: about how many n-grams of order 2, 3, ... a partition has; ids: of each chunk.
+
+    # the largest table first, so that its memory is free for the columns of the others
+    orders = {k: Counts(NEW, NEW, NEW) for k in reversed(shape.orders)}
+    makes = Counted([(NEW, NEW)] * (shape.chunks if shape.linked else 0), orders)
+    takes = [(shape, p, expected, ids) for p in range(shape.partitions)]
+    counted = engine.run("count", _count, takes, makes, "counting n-grams")
+    if not shape.linked:
+        return counted, Links(shape, ids, [], {})
+    ways = [(shape.order, chunk, [own.ways[c] for own in counted]) for c, chunk in enumerate(ids)]
+    requests = [[NEW] * shape.partitions for _ in shape.inner]
+    routed = engine.run("route", _route, ways, (NEW, requests), "asking for suffixes")
+    engine.drop([own.ways for own in counted])
+    asked = {k: transposed(own[k - 2] for _, own in routed) for k in shape.inner}
+    return counted, Links(shape, ids, [fresh for fresh, _ in routed], asked)
+
+
+def _count(taken: tuple[Shape, int, list[int], list[Stored]], read: Read) -> Iterator[Array]:
+    shape, partition, expected, ids = taken
+    counter = _native.PartitionCounter(shape.order, shape.partitions, partition, expected)
+    for chunk in ids:
+        rows, fresh = counter.add(read(chunk))
         if shape.linked:
             yield rows
             yield fresh
-    for k in reversed(shape.orders):  # the largest table first, so that its memory is free for the columns of the others
+    for k in reversed(shape.orders):
         columns = [np.empty(counter.rows(k), np.uint32) for _ in range(3)]
         counter.take(k, *columns)
         yield from columns
 
 
-def _route(read: Read, chunk: int, shape: Shape) -> Iterator[Array]:
-    fresh = [read(name) for name in shape.names("new/{p}/{c}", c=[chunk])]
-    rows = [read(name) for name in shape.names("rows/{p}/{c}", c=[chunk])]
-    marks, requests = _native.route_requests(read(f"ids/{chunk}"), shape.order, fresh, rows)
+def _route(taken: tuple[int, Stored, list[tuple[Stored, Stored]]], read: Read) -> Iterator[Array]:
+    order, ids, ways = taken
+    fresh, rows = [read(new) for _, new in ways], [read(rows) for rows, _ in ways]
+    marks, requests = _native.route_requests(read(ids), order, fresh, rows)
     yield marks
     for of_order in requests:
         yield from of_order
-
-
-def dealing_stage(shape: Shape, k: int, values: str, dealt: str, *, back: bool = False) -> Stage:
-    """Return the stage that deals answers to requests for n-grams of order k to the n-grams of order k + 1 that asked."""
-    # values: what the arrays `{values}/{k}/{p}/{c}` are called, uint8, uint32 or uint64, one value for each request.
-    # Forward an answer goes to the longer n-grams that asked; back, what they say goes to the shorter one that was asked
-    # for.
-    source, target = (k + 1, k) if back else (k, k + 1)
-    return Stage(
-        f"deal-{dealt}-{target}",
-        shape.chunks,
-        _deal,
-        (shape, k, f"{values}/{source}", back),
-        needs=lambda c: [f"ids/{c}", f"fresh/{c}", *shape.names(f"{values}/{source}/{{p}}/{{c}}", c=[c])],
-        makes=lambda c: shape.names(f"{dealt}/{target}/{{p}}/{{c}}", c=[c]),
-        drops=[f"{values}/{source}"],
-        title=f"dealing to {target}-grams",
-    )
-
-
-def _deal(read: Read, chunk: int, settings: tuple[Shape, int, str, bool]) -> Iterator[Array]:
-    shape, k, streams, back = settings
-    values = [read(f"{streams}/{p}/{chunk}") for p in range(shape.partitions)]
-    yield from _native.route_values(read(f"ids/{chunk}"), shape.order, k, read(f"fresh/{chunk}"), values, back)

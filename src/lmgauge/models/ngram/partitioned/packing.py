@@ -2,13 +2,13 @@
 
 A table is cut into buckets, neighboring lines. Order by order from the bigrams:
 
-    stage    partition   deals its n-grams to buckets, with the slots of their beginnings: `staged/{k}/{b}/{p}`
+    stage    partition   deals its n-grams to buckets, with the slots of their beginnings
     measure  bucket      counts how many n-grams have each line as their home, and says where the next bucket can begin
-    place    bucket      writes its n-grams to their places, and tells each partition their slots: `slots/{k}/{p}/{b}`
+    place    bucket      writes its n-grams to their places, and tells each partition their slots
 
 Between `measure` and `place` the program computes where each bucket begins. No keys travel back: a partition gets the slots
 in the order in which it dealt its n-grams. The lines of neighboring buckets overlap by 15 or so, as an n-gram may lie behind
-its home: these are arrays of their own, `tail/{k}/{b}` and `head/{k}/{b + 1}`, which belong together (`PackedOrder.pieces`).
+its home: these are arrays of their own, the tail of a bucket and the head of the next (`PackedOrder.pieces`).
 
 What a task holds at most, in bytes, with P partitions:
 
@@ -24,12 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
@@ -46,8 +44,9 @@ from lmgauge.models.ngram.packed_tables import (
     new_lines,
     stage_in_parts,
 )
+from lmgauge.models.ngram.partitioned.links import Grams, transposed
 from lmgauge.models.ngram.storage import ArrayInPieces, write_model
-from lmgauge.work.stage import Array, Engine, Read, Stage
+from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 
 BYTES_IN_BUCKET = 24
 """What placing takes for an n-gram of a bucket, with eight partitions or more; see above."""
@@ -57,8 +56,7 @@ _LEAST_HOMES = 64  # of a bucket: lines that overlap are of two buckets, and of 
 _SPARE = int(_native.SPARE_LINES)
 _HASHES = 64  # bits
 
-Bytes = NDArray[np.uint8]
-Slots = NDArray[np.uint32]
+_Bucket = tuple[int, int, int, bool, int, int]
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,6 @@ class Packing:
     """What is packed, and within which memory."""
 
     order: int
-    partitions: int  # of the n-grams of each order
     vocabulary: int  # ids of words are below it
     memory: int  # bytes that a task may use: buckets are as many as that asks for, 255 at most
 
@@ -77,9 +74,7 @@ class _Cut:
 
     k: int  # the order
     last: bool
-    partitions: int
     buckets: int
-    below: int  # buckets of the table below; 0 at order 2
     bounds: Bounds  # slots of parents and ids of words are below these
     homes: int
     attempt: int = 0  # how often `homes` turned out to be too few
@@ -100,21 +95,20 @@ class _Cut:
         highest = -(-((bucket + 1) << _HASHES) // self.buckets) - 1
         return ((highest * self.homes) >> _HASHES) + 1 + _SPARE
 
-    def kernel(self, bucket: int) -> tuple[int, int, int, bool, int, int]:
+    def kernel(self, bucket: int) -> _Bucket:
         first = self.first_line(bucket)
         return self.lines, *self.bounds, self.last, first, self.end_line(bucket) - _SPARE - first
 
-    def staged(self, bucket: int) -> list[str]:
-        return [f"staged/{self.k}/{bucket}/{p}" for p in range(self.partitions)]
 
-    def slots(self, bucket: int) -> list[str]:
-        return [] if self.last else [f"slots/{self.k}/{p}/{bucket}" for p in range(self.partitions)]
+@dataclass(frozen=True)
+class _Placed:
+    """What a bucket is: its lines, those it shares with the bucket before or the next one apart."""
 
-    def measured(self, bucket: int) -> list[str]:
-        return [f"homes/{self.k}.{self.attempt}/{bucket}", f"measured/{self.k}.{self.attempt}/{bucket}"]
-
-    def placed(self, bucket: int) -> list[str]:
-        return [f"{part}/{self.k}/{bucket}" for part in ("head", "middle", "tail", "placed")]
+    head: Stored
+    middle: Stored
+    tail: Stored
+    sums: Stored  # the checksum of the lines in the middle, repeated n-grams and blanks
+    slots: list[Stored]  # of each partition, of what it dealt; none at the highest order
 
 
 @dataclass(frozen=True)
@@ -126,8 +120,8 @@ class PackedOrder:
     checksum: int  # of all lines, as `PackedTable.check` computes it
     entries: int  # n-grams in it, blanks among them
     blanks: int  # how many of them are no n-grams of the model, but begin or end longer ones
-    # the names of the pieces, bucket by bucket: lines that are the bucket's own, and those it shares with the next
-    parts: list[tuple[str, tuple[str, str] | None]]
+    # bucket by bucket: lines that are the bucket's own, and those it shares with the next
+    parts: list[tuple[Stored, tuple[Stored, Stored] | None]]
 
     def pieces(self, engine: Engine) -> Iterator[Lines]:
         """Yield the lines of 64 bytes, uint32 [n, 16], from the first to the last."""
@@ -137,23 +131,26 @@ class PackedOrder:
                 yield _joined(engine, joint)
 
 
-def pack_partitions(engine: Engine, packing: Packing, entries: Sequence[int]) -> list[PackedOrder]:
-    """Make the tables of order 2, 3, ... from partitions of n-grams, which the engine holds and then forgets."""
-    # engine: has for each order k from 2 and partition p, with a value for each n-gram, which is its row: `parents/{k}/{p}`
-    # uint32, the row of the n-gram without its last word in (k - 1, p), at order 2 the first word; `words/{k}/{p}` uint32,
-    # the last word; `probabilities/{k}/{p}` float32, linear, negative for a blank; `weights/{k}/{p}` float32, back-off
-    # weights, linear, of all orders but the highest; `dropped/{k}/{p}` uint8, 1 where an n-gram is left out, and so are all
-    # that begin with it; empty if none is.
+def pack_partitions(engine: Engine, packing: Packing, grams: list[list[Grams]], entries: Sequence[int]) -> list[PackedOrder]:
+    """Make the tables of order 2, 3, ... from partitions of n-grams, which the engine then forgets."""
+    # grams: of each order, those of each partition; entries: how many of each order stay.
     orders: list[PackedOrder] = []
-    bounds, below = (packing.vocabulary, packing.vocabulary), 0
-    for k, count in enumerate(entries, 2):
+    bounds = (packing.vocabulary, packing.vocabulary)
+    below = list[tuple[Stored, list[Stored]] | None]()
+    for k, (own, count) in enumerate(zip(grams, entries, strict=True), 2):
         last = k == packing.order
         homes = homes_for(count, bounds, last=last)
         check_lines_of_table(homes + _SPARE)
-        cut = _Cut(k, last, packing.partitions, _bucket_count(count, homes, packing.memory), below, bounds, homes)
-        engine.run(_staging(cut))
-        orders.append(_pack_order(engine, cut, count))
-        bounds, below = (orders[-1].lines * line_width(last=last), packing.vocabulary), cut.buckets
+        cut = _Cut(k, last, _bucket_count(count, homes, packing.memory), bounds, homes)
+        longer: Sequence[Grams | None] = [None] * len(own) if last else grams[k - 1]
+        takes = [(cut, *of_all) for of_all in zip(own, longer, below or [None] * len(own), strict=True)]
+        makes = [NEW] * cut.buckets, [NEW] * (not last)
+        staged = engine.run(f"stage-{k}", _stage, takes, makes, f"dealing {k}-grams to buckets")
+        engine.drop(own, below)
+        packed, slots = _pack_order(engine, cut, count, transposed(parts for parts, _ in staged))
+        below = [(buckets[0], of_row) for (_, buckets), of_row in zip(staged, slots, strict=True)] if not last else []
+        orders.append(packed)
+        bounds = (packed.lines * line_width(last=last), packing.vocabulary)
     return orders
 
 
@@ -164,32 +161,41 @@ def _bucket_count(entries: int, homes: int, memory: int) -> int:
     return max(1, min(wanted, homes // _LEAST_HOMES, int(_native.MOST_BUCKETS)))
 
 
-def _pack_order(engine: Engine, cut: _Cut, entries: int) -> PackedOrder:
-    # Measure and place the staged n-grams of one order.
+def _pack_order(
+    engine: Engine, cut: _Cut, entries: int, staged: list[list[Stored]]
+) -> tuple[PackedOrder, list[list[Stored]]]:
+    # Measure and place the staged n-grams of one order; return the table, and the slots of each partition by buckets.
+    k = cut.k
     while True:
-        engine.run(_measuring(cut))
-        measured = [engine.read(cut.measured(b)[1]).tolist() for b in range(cut.buckets)]
+        takes = [(cut.kernel(b), own) for b, own in enumerate(staged)]
+        made = engine.run(f"measure-{k}.{cut.attempt}", _measure, takes, (NEW, NEW), f"measuring buckets of {k}-grams")
+        measured = [engine.read(sizes).tolist() for _, sizes in made]
         starts = _starts(measured)
         if starts is not None:
             break
-        # Too crowded somewhere: the same n-grams over more lines. `attempt` is in the names of arrays, so that a resumed
-        # run does not take those of a cut that was given up.
+        # Too crowded somewhere: the same n-grams over more lines. `attempt` is in the name of the stage, so that a resumed
+        # run does not take the arrays of a cut that was given up.
         cut = replace(cut, homes=more_homes(cut.homes), attempt=cut.attempt + 1)
         check_lines_of_table(cut.lines)
     if sum(size for size, _, _ in measured) != entries:
-        raise ValueError(f"there are {sum(size for size, _, _ in measured):,} n-grams of order {cut.k}, not {entries:,}")
-    engine.run(_placing(replace(cut, starts=starts)))
-    checksums, twice, blanks = zip(*(engine.read(cut.placed(b)[3]).tolist() for b in range(cut.buckets)), strict=True)
+        raise ValueError(f"there are {sum(size for size, _, _ in measured):,} n-grams of order {k}, not {entries:,}")
+    cut = replace(cut, starts=starts)
+    calls = [(cut, b, homes, own) for b, ((homes, _), own) in enumerate(zip(made, staged, strict=True))]
+    makes = _Placed(NEW, NEW, NEW, NEW, [NEW] * (0 if cut.last else len(staged[0])))
+    placed = engine.run(f"place-{k}", _place, calls, makes, f"placing {k}-grams")
+    engine.drop(staged)
+    checksums, twice, blanks = zip(*(engine.read(own.sums).tolist() for own in placed), strict=True)
     if any(twice):
         raise RepeatedNgramsError(sum(twice))
     table = PackedTable(np.zeros((0, 16), np.uint32), *cut.bounds, cut.last)
-    joints = [(cut.placed(b)[2], cut.placed(b + 1)[0]) for b in range(cut.buckets - 1)]
-    parts = [(cut.placed(b)[1], joint) for b, joint in enumerate([*joints, None])]
+    joints = [(one.tail, other.head) for one, other in pairwise(placed)]
     shared = sum(_native.digest_lines(_joined(engine, joint), cut.first_line(b)) for b, joint in enumerate(joints, 1))
-    return PackedOrder(table, cut.lines, (sum(checksums) + shared) % 2**64, entries, sum(blanks), parts)
+    parts = [(own.middle, joint) for own, joint in zip(placed, [*joints, None], strict=True)]
+    packed = PackedOrder(table, cut.lines, (sum(checksums) + shared) % 2**64, entries, sum(blanks), parts)
+    return packed, transposed(own.slots for own in placed)
 
 
-def _joined(engine: Engine, joint: tuple[str, str]) -> Lines:
+def _joined(engine: Engine, joint: tuple[Stored, Stored]) -> Lines:
     # Lines that two buckets share: their n-grams stand in different places, and their marks add up.
     tail, head = map(engine.read, joint)
     return np.bitwise_or(tail, head)
@@ -221,37 +227,26 @@ def _array(engine: Engine, order: PackedOrder) -> ArrayInPieces:
     return ArrayInPieces(np.dtype(np.uint32), (order.lines, 16), lambda: order.pieces(engine))
 
 
-def _staging(cut: _Cut) -> Stage:
-    k, buckets = cut.k, range(cut.buckets)
-    own = ["parents", "words", "probabilities", "dropped", *([] if cut.last else ["weights"])]
-
-    def _needs(p: int) -> list[str]:
-        names = [f"{name}/{k}/{p}" for name in own]
-        names += [f"buckets/{k - 1}/{p}", *(f"slots/{k - 1}/{p}/{b}" for b in range(cut.below))] if cut.below else []
-        return names + ([] if cut.last else [f"parents/{k + 1}/{p}", f"dropped/{k + 1}/{p}"])
-
-    def _makes(p: int) -> list[str]:
-        return [f"staged/{k}/{b}/{p}" for b in buckets] + ([] if cut.last else [f"buckets/{k}/{p}"])
-
-    drops = [*(f"{name}/{k}" for name in own), f"buckets/{k - 1}", f"slots/{k - 1}"]
-    return Stage(f"stage-{k}", cut.partitions, _stage, cut, _needs, _makes, drops, f"dealing {k}-grams to buckets")
+_Staging = tuple[_Cut, Grams, Grams | None, tuple[Stored, list[Stored]] | None]
+"""The n-grams of one order in a partition, those of the order above, and of the order below the buckets of rows and the
+slots of each bucket."""
 
 
-def _stage(read: Read, p: int, cut: _Cut) -> Iterator[Array]:
+def _stage(taken: _Staging, read: Read) -> Iterator[Array]:
     # Deal the n-grams of a partition to buckets; yield what goes to each, and the bucket of each row, 255 if dropped.
-    parents, dropped = read(f"parents/{cut.k}/{p}"), read(f"dropped/{cut.k}/{p}")
+    cut, own, above, below = taken
+    parents, dropped = read(own.parents), read(own.dropped)
     longer = np.zeros(0 if cut.last else len(parents), np.uint8)
-    if not cut.last:
-        _native.mark_longer(read(f"parents/{cut.k + 1}/{p}"), read(f"dropped/{cut.k + 1}/{p}"), longer)
+    if above is not None:
+        _native.mark_longer(read(above.parents), read(above.dropped), longer)
     slots = np.zeros(0, np.uint32)
-    if cut.below:
-        sent_back = [read(f"slots/{cut.k - 1}/{p}/{b}") for b in range(cut.below)]
-        dealt = read(f"buckets/{cut.k - 1}/{p}")
+    if below is not None:
+        dealt, sent_back = read(below[0]), list(map(read, below[1]))
         slots = np.empty(len(dealt), np.uint32)
         _native.replay_slots(dealt, sent_back, slots)
         del sent_back, dealt
-    weights = np.zeros(0, np.float32) if cut.last else read(f"weights/{cut.k}/{p}")
-    columns = parents, read(f"words/{cut.k}/{p}"), read(f"probabilities/{cut.k}/{p}"), weights
+    weights = np.zeros(0, np.float32) if own.weights is None else read(own.weights)
+    columns = parents, read(own.words), read(own.probabilities), weights
     buckets = np.empty(len(longer), np.uint8)
 
     def _fill(parts: Parts) -> None:
@@ -266,42 +261,27 @@ def _stage(read: Read, p: int, cut: _Cut) -> Iterator[Array]:
         yield buckets
 
 
-def _measuring(cut: _Cut) -> Stage:
-    name, title = f"measure-{cut.k}.{cut.attempt}", f"measuring buckets of {cut.k}-grams"
-    return Stage(name, cut.buckets, _measure, cut, cut.staged, cut.measured, title=title)
-
-
-def _measure(read: Read, b: int, cut: _Cut) -> Iterator[Array]:
+def _measure(taken: tuple[_Bucket, list[Stored]], read: Read) -> Iterator[Array]:
     # How many n-grams of a bucket have each line as their home, and what `_starts` wants to know.
-    bucket, size = cut.kernel(b), 0
-    counts = np.zeros(bucket[-1], np.uint8)
-    for name in cut.staged(b):
-        ngrams = read(name)
+    bucket, staged = taken
+    counts, size = np.zeros(bucket[-1], np.uint8), 0
+    for stored in staged:
+        ngrams = read(stored)
         _native.count_homes(bucket, ngrams, counts)
         size += len(ngrams)
     yield counts
     yield np.array([size, *_native.measure_homes(bucket, counts)], np.uint64)
 
 
-def _placing(cut: _Cut) -> Stage:
-    def _needs(b: int) -> list[str]:
-        return [cut.measured(b)[0], *cut.staged(b)]
-
-    def _makes(b: int) -> list[str]:
-        return [*cut.placed(b), *cut.slots(b)]
-
-    title = f"placing {cut.k}-grams"
-    return Stage(f"place-{cut.k}", cut.buckets, _place, cut, _needs, _makes, [f"staged/{cut.k}"], title)
-
-
-def _place(read: Read, b: int, cut: _Cut) -> Iterator[Array]:
+def _place(taken: tuple[_Cut, int, Stored, list[Stored]], read: Read) -> Iterator[Array]:
     # Lines of a bucket: those the bucket before may write to, its own, those the next one may write to; then the checksum
     # of its own lines, repeated n-grams and blanks; and for each partition the slots of what it dealt, in order.
-    bucket, counts = cut.kernel(b), read(cut.measured(b)[0])
+    cut, b, homes, staged = taken
+    bucket, counts = cut.kernel(b), read(homes)
     lines, cursors = new_lines(bucket[-1] + _SPARE), np.empty(len(counts), np.uint32)
     _native.open_homes(bucket, counts, cut.starts[b], cursors)
-    for name in cut.staged(b):
-        _native.write_ngrams(bucket, read(name), cursors, lines)
+    for stored in staged:
+        _native.write_ngrams(bucket, read(stored), cursors, lines)
     shifts = np.empty(0 if cut.last else len(lines) * line_width(last=False), np.int8)
     twice, blanks = _native.sort_homes(bucket, counts, cursors, lines, shifts)
     first = cut.first_line(b)
@@ -312,15 +292,8 @@ def _place(read: Read, b: int, cut: _Cut) -> Iterator[Array]:
     yield lines[shared:]
     yield np.array([_native.digest_lines(lines[own:shared], first + own), twice, blanks], np.uint64)
     del lines
-    if not cut.last:
-        yield from _slots(read, bucket, cut.staged(b), cursors, shifts)
-
-
-def _slots(
-    read: Read, bucket: tuple[Any, ...], names: Sequence[str], cursors: Slots, shifts: NDArray[np.int8]
-) -> Iterator[Slots]:
-    for name in names:
-        ngrams = read(name)
+    for stored in () if cut.last else staged:
+        ngrams = read(stored)
         slots = np.empty(len(ngrams), np.uint32)
         _native.list_slots(bucket, ngrams, cursors, shifts, slots)
         yield slots

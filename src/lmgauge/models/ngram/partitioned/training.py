@@ -1,6 +1,6 @@
-"""Training within a given memory: the list of stages.
+"""Training within a given memory: the chain of stages.
 
-read (`reading`, `chunks`) -> plan (`plan`) -> count and route (`counting`) -> adjust and estimate (`estimating`) -> prune
+read (`text`) -> plan (`plan`) -> count and route (`counting`) -> adjust and estimate (`estimating`) -> prune
 (`pruning`) -> pack (`packing`). The arrays between the stages lie where the engine has them. A run that was stopped is
 resumed after the last finished task.
 """
@@ -22,13 +22,13 @@ from lmgauge.files import refuse_other_folder
 from lmgauge.memory import resident_bytes, size_in_words
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.packed_tables import most_entries
-from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages
+from lmgauge.models.ngram.partitioned.counting import Counted, count_text
 from lmgauge.models.ngram.partitioned.estimating import estimate
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
+from lmgauge.models.ngram.partitioned.links import Links, Shape
 from lmgauge.models.ngram.partitioned.packing import Packing, pack_partitions, save_packed
 from lmgauge.models.ngram.partitioned.plan import CHUNKS_SHARE, least_memory, number_of_partitions, tokens_of_chunk
 from lmgauge.models.ngram.partitioned.pruning import prune_partitions
-from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.text import ReadText, read_text
 from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
@@ -40,9 +40,9 @@ from lmgauge.text.documents import Corpus
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS
 from lmgauge.threads import thread_count
+from lmgauge.work.engine import Engine
 from lmgauge.work.folder_engine import FolderEngine
 from lmgauge.work.ray_engine import RayEngine
-from lmgauge.work.stage import Engine
 
 _PROCESS_BYTES = 64 << 20  # of a process of its own, before it does anything
 _STORE = 0.4  # of the memory: arrays between tasks, where a cluster holds them
@@ -83,24 +83,25 @@ def train_partitions(
 ) -> NgramModel:
     """Train on a text that was read, on any engine, and write the folder of the model."""
     fitted, order = text.fitted, settings.order
-    shape = Shape(order, partitions, text.chunks, len(fitted.vocabulary), order > 2 and not settings.additive)
+    shape = Shape(order, partitions, len(text.ids), len(fitted.vocabulary), order > 2 and not settings.additive)
+    counted, links = list[Counted](), Links(shape, text.ids, [], {})
     if order > 1:
         # Dealing by hash is even: 2 % more than the mean is seldom passed, and a table that is too small grows.
         expected = [int(1.02 * n / partitions) + 64 for n in text.types]
-        for stage in counting_stages(Counting(shape, expected)):
-            engine.run(stage)
+        counted, links = count_text(engine, shape, expected, text.ids)
     counts = fitted.counts.copy()
     counts[BOS] = 0
-    estimated = estimate(engine, shape, settings, counts, fitted.events(settings))
+    estimated = estimate(engine, links, counted, settings, counts, fitted.events(settings))
     recorded, record = settings.recorded(), fitted.record(text.report, estimated.discounts)
-    unigrams, entries = estimated.unigrams, estimated.entries
+    unigrams, grams, entries = estimated.unigrams, estimated.grams, estimated.entries
     if settings.prune is not None:
-        pruned = prune_partitions(engine, shape, unigrams, settings.prune)
-        unigrams, entries = pruned.unigrams, pruned.entries
+        pruned = prune_partitions(engine, links, grams, unigrams, settings.prune)
+        unigrams, grams, entries = pruned.unigrams, pruned.grams, pruned.entries
         recorded, record = replace(recorded, prune=settings.prune), replace(record, notes=(*record.notes, pruned.note))
+    engine.drop(links)
     tables = NgramTables(unigrams, [], full_context=settings.additive, unseen=estimated.unseen)
     model = NgramModel(tables, fitted.vocabulary, make_tokenizer(settings.tokenizer), recorded, record)
-    packed = pack_partitions(engine, Packing(order, partitions, shape.vocabulary, memory), entries)
+    packed = pack_partitions(engine, Packing(order, shape.vocabulary, memory), grams, entries)
     return save_packed(engine, packed, model, output)
 
 
