@@ -45,7 +45,7 @@ def report(
     written only where its name is given.
 
     Args:
-        runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables (Parquet, JSONL): one, or
+        runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables: one, or
             several; each further one is compared with the first. Or the folder of a network that was trained here, for its
             curves; or results of this package, shown one after the other.
         output: the page to write, such as report.html.

@@ -113,8 +113,8 @@ def test_a_table_of_unknown_columns_is_told_the_recipe(tmp_path: Path) -> None:
         InputError, match=r"columns 'segment', 'token', 'model_a', 'model b_bits'; name the one .* --logprob COLUMN"
     ):
         open_logs([path])
-    with pytest.raises(InputError, match=r"a table is imported first: `lmgauge import .*x.tsv --logprob COLUMN"):
-        open_run(path)
+    with pytest.raises(InputError, match=r"another table is imported first: `lmgauge import .*x.tsv --logprob COLUMN"):
+        list(open_run(path).batches())
     with pytest.raises(UsageError, match="logprob names a column of a table; output of kenlm is none"):
         open_logs([path], "kenlm", None, "model_a")
 

@@ -36,8 +36,8 @@ def recognizes(head: bytes) -> bool:
 
 
 def is_table(names: Sequence[str]) -> bool:
-    """Return True if some columns are those of a table of tokens and scores, and not those of a score table."""
-    return _columns(names) is not None and not {"segment", "logprob"} <= {*names}
+    """Return True if some columns are those of a table of tokens and scores."""
+    return _columns(names) is not None
 
 
 def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:

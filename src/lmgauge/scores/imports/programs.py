@@ -9,7 +9,7 @@ from pathlib import Path
 from lmgauge.choices import LOG_UNITS, PROGRAMS, LogUnit, Program
 from lmgauge.errors import InputError, UsageError
 from lmgauge.readable import first_few
-from lmgauge.records.formats import BY_SUFFIX
+from lmgauge.records.formats import format_of
 from lmgauge.scores.imports import frames, harness, inspect_logs, kenlm, llama_cpp, replies, srilm
 from lmgauge.scores.imports.log import Log, LoggedSegment
 from lmgauge.scores.imports.log_file import LogFile
@@ -29,12 +29,6 @@ class ProgramOutput:
     has_text: bool = False  # True if it writes the text of every segment
 
 
-def _is_table(head: bytes) -> bool:
-    # True for a score table: Parquet, or JSON lines with `segment` and `logprob`.
-    first = head.lstrip().partition(b"\n")[0]
-    return head.startswith(b"PAR1") or (first[:1] == b"{" and b'"segment"' in first and b'"logprob"' in first)
-
-
 OUTPUTS: dict[Program, ProgramOutput] = {
     "lm-evaluation-harness": ProgramOutput(harness.recognizes, harness.parse, unit="document", has_text=True),
     "inspect": ProgramOutput(inspect_logs.recognizes, inspect_logs.parse),
@@ -44,7 +38,7 @@ OUTPUTS: dict[Program, ProgramOutput] = {
     "srilm": ProgramOutput(srilm.recognizes, srilm.parse, unit="word", words=True),
     "kenlm": ProgramOutput(kenlm.recognizes, kenlm.parse, unit="word", words=True),
     "minicons": ProgramOutput(frames.recognizes, frames.parse),
-    "score-table": ProgramOutput(_is_table),
+    "score-table": ProgramOutput(lambda head: False),  # known by its columns
 }
 """In the order in which they are tried: what is more special first."""
 
@@ -98,13 +92,15 @@ def open_logs(
 
 
 def _recognized(file: LogFile) -> Program:
-    for name, output in OUTPUTS.items():
-        if output.recognizes(file.head) and not (output.parse is None and frames.is_table(file.columns())):
-            return name
+    known = next((name for name, output in OUTPUTS.items() if output.recognizes(file.head)), None)
+    if known is not None:
+        return known
     names = file.columns()
+    if {"segment", "logprob"} <= {*names}:
+        return "score-table"
     if frames.is_table(names):
         return "minicons"
-    if names and BY_SUFFIX.get(file.path.suffix, "text") != "text":
+    if names and format_of(file.path) != "text":
         raise InputError(
             f"{file.path}: is a table with the columns {first_few(names)}; name the one with the "
             f"log-probabilities of tokens: lmgauge import {file.path} --logprob COLUMN --log-unit nats -o RUN"

@@ -16,7 +16,7 @@ from lmgauge.models.ngram.adjusted_counts import HISTOGRAM, cutoff_of
 from lmgauge.models.ngram.discounts import MASS_BITS, NO_DISCOUNTS, Discounts, KernelDiscounts, estimate_discounts
 from lmgauge.models.ngram.hash_table import Table
 from lmgauge.models.ngram.interpolation import additive_unigrams, share_left, unigram_probabilities
-from lmgauge.models.ngram.partitioned.counting import Counted
+from lmgauge.models.ngram.partitioned.counting import Counted, Counts
 from lmgauge.models.ngram.partitioned.links import Grams, Links, Parts, add_up, answers_to, joined, transposed
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings
 from lmgauge.text.vocabulary import BOS
@@ -107,7 +107,7 @@ def estimate(
     shape = links.shape
     continuation = settings.kind in CONTINUATION and shape.order > 1
     takes = [
-        (shape.vocabulary, continuation, settings.cutoffs, own, {k: links.of(k, p) for k in shape.orders})
+        (shape.vocabulary, continuation, settings.cutoffs, own.orders, {k: links.of(k, p) for k in shape.orders})
         for p, own in enumerate(counted)
     ]
     makes = _Adjusted(dict.fromkeys(shape.orders, (NEW, NEW)), NEW, NEW, NEW)
@@ -141,13 +141,13 @@ def estimate(
     return Estimated(unigrams, grams, entries, discounts, unseen)
 
 
-def _adjust(taken: tuple[int, bool, Sequence[int], Counted, dict[int, list[Stored]]], read: Read) -> Iterator[Array]:
+def _adjust(taken: tuple[int, bool, Sequence[int], dict[int, Counts], dict[int, list[Stored]]], read: Read) -> Iterator[Array]:
     # Make the counts that the smoothing works with: a cut-off looks at occurrences, whatever these are.
     vocabulary, continuation, cutoffs, counted, requests = taken
     histogram = np.zeros((len(requests), HISTOGRAM + 1), np.int64)
     entries = np.zeros(len(requests), np.int64)
     for k, asked in requests.items():
-        counts = read(counted.orders[k].counts)
+        counts = read(counted[k].counts)
         cutoff = cutoff_of(cutoffs, k)
         dropped = (counts <= cutoff).astype(np.uint8) if cutoff else np.zeros(0, np.uint8)
         if continuation and asked:
@@ -163,7 +163,7 @@ def _adjust(taken: tuple[int, bool, Sequence[int], Counted, dict[int, list[Store
     yield histogram
     yield entries
     # A partition has its bigrams once each, so counting their last words counts what precedes each word.
-    yield np.bincount(read(counted.orders[2].words), minlength=vocabulary)
+    yield np.bincount(read(counted[2].words), minlength=vocabulary)
 
 
 def _estimate_orders(

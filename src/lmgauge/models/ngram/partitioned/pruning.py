@@ -216,7 +216,10 @@ def _choose_all(engine: Engine, links: Links, grams: list[list[Grams]], lost: li
     needs = Parts()
     for k in range(links.shape.order, 1, -1):
         rows = grams[k - 2]
-        takes = [(k, *of_all) for of_all in zip(rows, lost[k - 2], longer, strict=True)]
+        takes = [
+            (k, row.probabilities, row.dropped, own.large, own.in_chunks, above)
+            for row, own, above in zip(rows, lost[k - 2], longer, strict=True)
+        ]
         makes = _Chosen(NEW, NEW, [NEW] * (links.shape.chunks if k > 2 else 0))
         every.insert(0, engine.run(f"choose-{k}", _choose, takes, makes, f"pruning: choosing of order {k}"))
         engine.drop([(row.probabilities, row.dropped) for row in rows], lost[k - 2], needs)
@@ -229,11 +232,11 @@ def _choose_all(engine: Engine, links: Links, grams: list[list[Grams]], lost: li
     return every
 
 
-def _choose(taken: tuple[int, Grams, _Lost, _Longer | None], read: Read) -> Iterator[Array]:
+def _choose(taken: tuple[int, Stored, Stored, Stored, Stored, _Longer | None], read: Read) -> Iterator[Array]:
     # Choose the n-grams that stay, and blanks; yield how many are held and how many go.
-    k, own, lost, above = taken
-    probabilities = read(own.probabilities)
-    chosen = np.where(read(lost.large), probabilities, np.float32(_GONE))
+    k, of_all, dropped, large, in_chunks, above = taken
+    probabilities = read(of_all)
+    chosen = np.where(read(large), probabilities, np.float32(_GONE))
     if above is not None:
         longer, parents = read(above[0]), read(above[1])
         for part in _blocks(len(longer)):
@@ -249,11 +252,11 @@ def _choose(taken: tuple[int, Grams, _Lost, _Longer | None], read: Read) -> Iter
     del probabilities
     yield chosen
     held = (chosen >= _BLANK).view(np.uint8)
-    listed = len(chosen) - int(np.count_nonzero(read(own.dropped)))
+    listed = len(chosen) - int(np.count_nonzero(read(dropped)))
     yield np.array([np.count_nonzero(held), listed - np.count_nonzero(chosen >= 0)], np.int64)
     if k > 2:
         # held [1, 0, 1], two rows new in chunk 0 and one in chunk 1 -> [1, 0] and [1]: the way back goes by chunks, too.
-        yield from np.split(held, np.cumsum(read(lost.in_chunks))[:-1])
+        yield from np.split(held, np.cumsum(read(in_chunks))[:-1])
 
 
 def _reweigh_all(
