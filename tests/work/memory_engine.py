@@ -29,6 +29,6 @@ class MemoryEngine(Engine):
 
     def _do(self, tasks: Sequence[Task]) -> Generator[int]:
         for task in tasks:
-            taken = {stored: self.arrays[stored] for stored in stored_in(task.taken)}  # a cluster sends all that it takes
-            make_arrays(task, taken.__getitem__, self._write)
+            assert self.arrays.keys() >= {*stored_in(task.taken)}  # as an engine needs it that sends them along
+            make_arrays(task, self.read, self._write)
             yield task.number
