@@ -110,30 +110,23 @@ def _lay_pieces(segment: LoggedSegment, text: bytes) -> Laid:
 
 
 def _place_behind(pieces: Sequence[Piece], text: bytes) -> list[int]:
-    shown_ = _bytes(pieces[0])
-    begin = text.find(shown_, 1, _MOST_HEADLESS + len(shown_)) if shown_ else -1
-    while begin > 0:
-        ends = place(pieces, text[begin:])
-        if ends is not None:
+    first = _bytes(pieces[0])
+    for begin in range(1, _MOST_HEADLESS + 1) if first else ():
+        if text.startswith(first, begin) and (ends := place(pieces, text[begin:])) is not None:
             return [begin + end for end in ends]
-        begin = text.find(shown_, begin + 1, _MOST_HEADLESS + len(shown_))
     return []
 
 
 def _first_difference(pieces: Sequence[Piece], text: bytes) -> tuple[int, int, Piece]:
     at = 0
     for number, piece in enumerate(pieces, 1):
-        for candidate in spellings_of(piece):
-            # Programs that drop the space before a word, and tokenizers that set one before the first.
-            for skipped, shown_ in ((0, candidate), (1, candidate), (0, candidate.removeprefix(b" "))):
-                if text[at : at + skipped] in (b"", b" ") and text.startswith(shown_, at + skipped):
-                    at += skipped + len(shown_)
-                    break
-            else:
-                continue
-            break
-        else:
+        known = spellings_of(piece)
+        # Programs that drop the space before a word, and tokenizers that set one before the first.
+        tried = [begun for one in known for begun in (one, b" " + one, one.removeprefix(b" "))]
+        found = next((begun for begun in tried if text.startswith(begun, at)), None)
+        if found is None:
             return at, number, piece
+        at += len(found)
     return at, len(pieces) + 1, ""
 
 
