@@ -1,7 +1,7 @@
 """Columns of the score table that need whole distributions, by the names people ask for them with.
 
-`word_boundary` is the probability that a word begins or the text ends at an event: what makes sums of pieces probabilities
-of words. A tokenizer that puts the space before a word leaves it to the next token to say that the word has ended: the pieces
+`word_boundary` is the probability that a word begins or the text ends at an event: it makes sums of pieces probabilities of
+words. A tokenizer that puts the space before a word leaves it to the next token to say that the word has ended: the pieces
 of "cat" are also the first ones of "catalog". Pimentel & Meister (2024, arXiv 2406.14561) and Oh & Schuler (2024, arXiv
 2406.10851) give the repair: p(word | c) = p(pieces | c) B(c word) / B(c), B the mass of all that may come where a word has
 ended.
