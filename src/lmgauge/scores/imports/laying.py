@@ -114,11 +114,11 @@ def _first_difference(pieces: Sequence[Piece], text: bytes) -> tuple[int, int, P
     for number, piece in enumerate(pieces, 1):
         known = spellings_of(piece)
         # Programs that drop the space before a word, and tokenizers that set one before the first.
-        tried = [begun for one in known for begun in (one, b" " + one, one.removeprefix(b" "))]
-        found = next((begun for begun in tried if text.startswith(begun, at)), None)
-        if found is None:
+        tried = [spelled for one in known for spelled in (one, b" " + one, one.removeprefix(b" "))]
+        match = next((spelled for spelled in tried if text.startswith(spelled, at)), None)
+        if match is None:
             return at, number, piece
-        at += len(found)
+        at += len(match)
     return at, len(pieces) + 1, ""
 
 
