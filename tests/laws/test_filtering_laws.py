@@ -15,10 +15,10 @@ from tests.reference import filtering as slow
 
 from lmgauge.decoding import decode
 from lmgauge.filtering.documents import Groups
-from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.options import PERCENTS, FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
+from lmgauge.filtering.results import PerplexityHistogram
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, judge
 
 perplexities = st.one_of(st.integers(1, 20).map(float), st.floats(1, 1e6), st.just(math.inf), st.just(math.nan))
