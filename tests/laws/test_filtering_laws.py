@@ -188,7 +188,7 @@ def test_histograms_of_parts_add_up(rows: list[Row], cut: int) -> None:
         return own
 
     whole, first, second = histogram(rows), histogram(rows[:cut]), histogram(rows[cut:])
-    second.merge(decode(first.to_dict(), PerplexityHistogram, "x", "a histogram", "again"))
+    second.merge(decode(first.to_dict(), PerplexityHistogram, "x", "a histogram", "again"), {})
     assert second.to_dict() == whole.to_dict()
     for name in (None, *whole.groups):
         own = [row for row in rows if name in (None, row[0])]
