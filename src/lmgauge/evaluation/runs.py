@@ -16,6 +16,7 @@ from lmgauge.files import is_special, local_path
 from lmgauge.scores import ScoreBatch, SegmentReader, read_metadata, read_scores
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
+from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments
 
 _SEGMENTS_AT_A_TIME = 4096
@@ -57,7 +58,7 @@ class Run:
         if not paths or (texts is None and "-" in paths):
             return None
         try:
-            return Corpus.from_files(paths, **how)
+            return Corpus.from_files(paths, reading=ReadingOptions(**how))
         except InputError:
             if texts is None:
                 return None
