@@ -64,9 +64,7 @@ class Run:
                 return None
             raise
         except TypeError as error:
-            raise InputError(
-                f"{self.path}: {EVALUATION_FILE} describes the text in a way that this lmgauge does not know"
-            ) from error
+            raise InputError(f"{self.path}: this lmgauge does not know how {EVALUATION_FILE} describes the text") from error
 
     def _found(self, paths: Sequence[str]) -> list[str]:
         # Files that were named relative to a folder: this one, or one that the run is in.
