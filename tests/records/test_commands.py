@@ -93,7 +93,6 @@ CASES: dict[str, dict[str, str]] = {
         "percentiles inputs": "percentiles -m m text{ending} -o {out}.json --json",
         "select pool": "select text{ending} --target text.txt --order 2 --share 50% --json",
         "select target": "select text.txt --target text{ending} --order 2 --share 50% --json",
-        "select held_out": "select text.txt --target text.txt --held-out text{ending} --order 2 --cuts 0.5,1 --json",
         "divergence candidate": "divergence m n text{ending} --json",
         "divergence train": "divergence m n text{ending} --train text{ending} --json",
         "correlate outputs": "correlate systems.jsonl -m m "
