@@ -15,8 +15,7 @@ from lmgauge.evaluation.run_folder import EVALUATION_FILE, SCORES_FILE, read_eva
 from lmgauge.files import is_special, local_path
 from lmgauge.scores import ScoreBatch, SegmentReader, read_metadata, read_scores
 from lmgauge.signature import Signature
-from lmgauge.text.documents import Corpus
-from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.text.documents import Corpus, ReadingOptions
 from lmgauge.text.segments import Segments
 
 _SEGMENTS_AT_A_TIME = 4096
