@@ -37,9 +37,7 @@ def file_state(place: PathLike) -> FileState:
 
 def file_states(places: Sequence[PathLike]) -> list[FileState]:
     """Return the sizes of several files in bytes, and their versions; of remote ones, several are asked for at a time."""
-    if sum(map(is_remote, places)) < 2:
-        return list(map(file_state, places))
-    return list(map_in_order(file_state, places, _ASKED_AT_A_TIME))
+    return list(map_in_order(file_state, places, max(1, min(len(places), _ASKED_AT_A_TIME))))
 
 
 def exists(place: PathLike) -> bool:

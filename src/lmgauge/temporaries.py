@@ -15,7 +15,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 try:
@@ -34,23 +34,16 @@ class HeldError(Exception):
     """Raised inside this module when another run holds a lock."""
 
 
-@contextmanager
-def temporary_beside(target: Path, *, folder: bool, suffix: str = ".tmp") -> Iterator[Path]:
+def temporary_beside(target: Path, *, folder: bool, suffix: str = ".tmp") -> AbstractContextManager[Path]:
     """Make a file or folder beside a target, to be removed at the end if it is still there under its name."""
     # It is locked while its writer lives. What killed runs left beside the target is removed, and a folder that such a run
     # had put aside and not yet replaced is put back.
-    _remove_leftovers(target.parent, f".{target.name}.", target)
-    with _made(target.parent, f".{target.name}.", suffix, folder=folder) as path:
-        yield path
+    return _made(target.parent, f".{target.name}.", suffix, target, folder=folder)
 
 
-@contextmanager
-def scratch_folder(where: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+def scratch_folder(where: str | os.PathLike[str] | None = None) -> AbstractContextManager[Path]:
     """Make a folder for files that nobody needs after the block; what killed runs left there is removed."""
-    parent = Path(tempfile.gettempdir() if where is None else where)
-    _remove_leftovers(parent, f"{_SCRATCH}.", None)
-    with _made(parent, f"{_SCRATCH}.", ".tmp", folder=True) as path:
-        yield path
+    return _made(Path(tempfile.gettempdir() if where is None else where), f"{_SCRATCH}.", ".tmp", None, folder=True)
 
 
 def exchange(fresh: Path, target: Path) -> None:
@@ -87,8 +80,9 @@ def hold_lock(path: Path, *, wait: bool, folder: bool = False) -> int | None:
 
 
 @contextmanager
-def _made(parent: Path, prefix: str, suffix: str, *, folder: bool) -> Iterator[Path]:
+def _made(parent: Path, prefix: str, suffix: str, target: Path | None, *, folder: bool) -> Iterator[Path]:
     # Make a locked file or folder of a name of its own, and remove it at the end if it is still there.
+    _remove_leftovers(parent, prefix, target)
     prefix += f"{_host()}-"
     while True:
         if folder:

@@ -94,9 +94,7 @@ def go_on(seconds: float = 0.0) -> None:
 def run_workers(work: Callable[[int], _Out], threads: int) -> list[_Out]:
     """Return `[work(0), ..., work(threads - 1)]`, each made in a thread of its own; raises what `work` raises."""
     # Where one of such threads calls it, it does all the work itself.
-    if _alone(threads):
-        return [work(i) for i in range(threads)]
-    return list(in_flight(pool(threads), work, range(threads), threads))
+    return list(map_in_order(work, range(threads), threads))
 
 
 def run_ranges(work: Callable[[int, int], _Out], size: int, threads: int) -> list[_Out]:
