@@ -266,9 +266,10 @@ def _lock_of(path: Path) -> int | None:
         with suppress(FileNotFoundError):
             path.touch()
             lock = hold_lock(path, wait=False)
-            if lock is None or _same_file(path, lock):
+            if _same_file(path, path if lock is None else lock):
                 return lock
-            os.close(lock)
+            if lock is not None:
+                os.close(lock)
 
 
 def _umask() -> int:

@@ -15,6 +15,7 @@ from operator import index
 from typing import TYPE_CHECKING
 
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 from lmgauge.readable import visible
 from lmgauge.remote.addresses import PathLike, joined
 
@@ -30,24 +31,21 @@ def parse_size(size: str | int) -> int:
     """Return the bytes of a size such as 500M, 2G, 1.5GB or 2GiB."""
     # K, M, G and T are powers of 1024, as in `sort -S` and `lmplz -S`, and so are KiB, MiB, ...; kB, MB, GB and TB are
     # powers of 1000. A number alone is of bytes.
-    if isinstance(size, str):
-        from fractions import Fraction
+    if not isinstance(size, str):
+        check_whole("a size in bytes", size, 1, _MOST_BYTES)
+        return index(size)
+    from fractions import Fraction
 
-        match = _SIZE.fullmatch(size.strip())
-        if match is None:
-            raise UsageError(f"{visible(size[:40])!r} is not a size; write 500M, 2G (2 x 1024^3 bytes), 1.5GB or bytes")
-        whole, part, unit, kind = match.groups()
-        base = 1000 if (kind or "").lower() == "b" else 1024
-        exact = Fraction(f"{whole}.{part or 0}") * base ** _POWER.get((unit or "").lower(), 0)
-        if unit is None and part is not None:
-            raise UsageError(f"{size.strip()!r} is not a size: bytes are whole; write 500M, 2G or 1.5GB")
-        count = int(exact)
-    elif isinstance(size, bool) or not hasattr(size, "__index__"):
-        raise UsageError(f"a size is a string such as 2G, or a whole number of bytes; got {visible(repr(size)[:40])}")
-    else:
-        count = index(size)
+    match = _SIZE.fullmatch(size.strip())
+    if match is None:
+        raise UsageError(f"{visible(size[:40])!r} is not a size; write 500M, 2G (2 x 1024^3 bytes), 1.5GB or bytes")
+    whole, part, unit, kind = match.groups()
+    if unit is None and part is not None:
+        raise UsageError(f"{size.strip()!r} is not a size: bytes are whole; write 500M, 2G or 1.5GB")
+    base = 1000 if (kind or "").lower() == "b" else 1024
+    count = int(Fraction(f"{whole}.{part or 0}") * base ** _POWER.get((unit or "").lower(), 0))
     if not 1 <= count <= _MOST_BYTES:
-        raise UsageError(f"{visible(str(size)[:40])} is out of range for a size in bytes; write 500M, 2G or 1.5GB")
+        raise UsageError(f"{visible(size[:40])} is out of range for a size in bytes; write 500M, 2G or 1.5GB")
     return count
 
 
