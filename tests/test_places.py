@@ -46,7 +46,7 @@ def test_problems(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{")
     with pytest.raises(InputError, match=r"a\.json: is not a number as lmgauge writes it: .*; write it again"):
         places.read_json(tmp_path / "a.json", int, "a number", "write it again")
-    with pytest.raises(OutputError, match=r"a\.json/b: cannot be made"):
+    with pytest.raises(OutputError, match=r"a\.json/b: cannot be written"):
         places.make_folder(tmp_path / "a.json" / "b")
 
 

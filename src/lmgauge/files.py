@@ -137,7 +137,6 @@ def writing(path: PathLike) -> Iterator[IO[bytes]]:
         with temporary_beside(target, folder=False) as temporary:
             with temporary.open("w+b") as file:
                 yield file
-            os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
 
 
@@ -163,7 +162,6 @@ def writing_directory(path: PathLike, *, is_ours: Callable[[Path], bool]) -> Ite
         with making_parents(target), temporary_beside(target, folder=True) as temporary:
             temporaries.append(temporary)
             yield temporary
-            os.chmod(temporary, 0o777 & ~_umask())
             try:
                 os.replace(temporary, target)
             except OSError:
@@ -270,9 +268,3 @@ def _lock_of(path: Path) -> int | None:
                 return lock
             if lock is not None:
                 os.close(lock)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
@@ -38,12 +39,13 @@ def temporary_beside(target: Path, *, folder: bool, suffix: str = ".tmp") -> Abs
     """Make a file or folder beside a target, to be removed at the end if it is still there under its name."""
     # It is locked while its writer lives. What killed runs left beside the target is removed, and a folder that such a run
     # had put aside and not yet replaced is put back.
-    return _made(target.parent, f".{target.name}.", suffix, target, folder=folder)
+    return _made(target.parent, f".{target.name}.", suffix, target, 0o777 if folder else 0o666, folder=folder)
 
 
 def scratch_folder(where: str | os.PathLike[str] | None = None) -> AbstractContextManager[Path]:
     """Make a folder for files that nobody needs after the block; what killed runs left there is removed."""
-    return _made(Path(tempfile.gettempdir() if where is None else where), f"{_SCRATCH}.", ".tmp", None, folder=True)
+    parent = Path(tempfile.gettempdir() if where is None else where)
+    return _made(parent, f"{_SCRATCH}.", ".tmp", None, 0o700, folder=True)
 
 
 def exchange(fresh: Path, target: Path) -> None:
@@ -80,17 +82,16 @@ def hold_lock(path: Path, *, wait: bool, folder: bool = False) -> int | None:
 
 
 @contextmanager
-def _made(parent: Path, prefix: str, suffix: str, target: Path | None, *, folder: bool) -> Iterator[Path]:
+def _made(parent: Path, prefix: str, suffix: str, target: Path | None, mode: int, *, folder: bool) -> Iterator[Path]:
     # Make a locked file or folder of a name of its own, and remove it at the end if it is still there.
     _remove_leftovers(parent, prefix, target)
     prefix += f"{_host()}-"
     while True:
+        path = parent / f"{prefix}{secrets.token_hex(4)}{suffix}"
         if folder:
-            path = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=parent))
+            path.mkdir(mode)
         else:
-            handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=parent)
-            os.close(handle)
-            path = Path(name)
+            path.touch(mode, exist_ok=False)
         lock = hold_lock(path, wait=True, folder=folder)
         if path.exists():
             break
