@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"(\d{1,18})(?:\.(\d{1,18}))?\s?(?:([kmgt])(b|i|ib)?|b)?", re.ASCII | re.IGNORECASE)
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
+# Of a control group: the folder of its kind, the names of the files of its limit and use, and what may be dropped of that.
+_GROUP = ("", "memory.max", "memory.current", "inactive_file ")
+_OLD_GROUP = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
 _MOST_BYTES = 2**62  # larger limits of control groups mean none
 
 
@@ -78,10 +81,9 @@ def is_larger_than_free(path: Path, size: int) -> bool:
     free = free_memory()
     if free is None or size <= free:
         return False
-    words = size_in_words(size), size_in_words(free)
-    logging.getLogger(__name__).warning(
-        "%s", f"{path}: {words[0]}, and {words[1]} of memory are free: pages are read from disk as they are needed"
-    )
+    needed, there = size_in_words(size), size_in_words(free)
+    slow = "pages are read from disk as they are needed"
+    logging.getLogger(__name__).warning("%s: %s, and %s of memory are free: %s", path, needed, there, slow)
     return True
 
 
@@ -123,26 +125,19 @@ def _left_in_groups(root: PathLike) -> Iterator[int]:
     with suppress(OSError, ValueError), open(joined(root, "proc/self/cgroup"), "rb") as file:
         for line in file:
             _, controllers, group = os.fsdecode(line.rstrip(b"\n")).split(":", 2)
-            if not controllers:
-                names = ("memory.max", "memory.current", "inactive_file ")
-                yield from _left_along(joined(root, "sys/fs/cgroup"), group, names)
-            elif "memory" in controllers.split(","):
-                names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
-                yield from _left_along(joined(root, "sys/fs/cgroup/memory"), group, names)
+            if not controllers or "memory" in controllers.split(","):
+                yield from _left_along(joined(root, "sys/fs/cgroup"), group, _OLD_GROUP if controllers else _GROUP)
 
 
-def _left_along(mount: str, group: str, names: tuple[str, str, str]) -> Iterator[int]:
+def _left_along(mount: str, group: str, names: tuple[str, str, str, str]) -> Iterator[int]:
     # What is left in a group and in those around it: limit - used + what can be dropped of files read.
     # In a container the group may have a path that is not there: its own then is the mount itself.
     parts = [part for part in group.split("/") if part]
-    if ".." in parts:
-        parts = []
-    for depth in range(len(parts), -1, -1):
-        folder = joined(mount, *parts[:depth])
-        limit, used = _number(joined(folder, names[0])), _number(joined(folder, names[1]))
-        if limit is None or used is None or limit >= _MOST_BYTES:
-            continue
-        yield limit - used + (_number(joined(folder, "memory.stat"), names[2]) or 0)
+    for depth in range(0 if ".." in parts else len(parts), -1, -1):
+        folder = joined(mount, names[0], *parts[:depth])
+        limit, used = _number(joined(folder, names[1])), _number(joined(folder, names[2]))
+        if limit is not None and used is not None and limit < _MOST_BYTES:
+            yield limit - used + (_number(joined(folder, "memory.stat"), names[3]) or 0)
 
 
 def _number(path: str, name: str = "") -> int | None:
