@@ -21,7 +21,9 @@ SAMPLE_SIZE = 20_000
 # -- text ---------------------------------------------------------------------------------------------------------------
 Unit = Literal["line", "document"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
-Format = Literal["text", "jsonl", "csv", "tsv", "parquet"]
+RecordFormat = Literal["jsonl", "csv", "tsv", "parquet"]
+"""Those with fields; `lmgauge.records.formats` has a row of each."""
+Format = Literal["text", RecordFormat]
 FORMATS: tuple[Format, ...] = get_args(Format)
 TranscriptFormat = Literal["kaldi", "trn", "stm"]
 TRANSCRIPT_FORMATS: tuple[TranscriptFormat, ...] = get_args(TranscriptFormat)
@@ -103,7 +105,7 @@ AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "comp
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]
 SignificanceTest = Literal["student", "sacrebleu", "sacrebleu-bootstrap", "none"]
-NbestFormat = Literal["jsonl", "csv", "tsv", "parquet", "kaldi", "srilm", "espnet"]
+NbestFormat = Literal[RecordFormat, "kaldi", "srilm", "espnet"]
 ErrorRateName = Literal["wer", "cer"]
 Average = Literal["macro", "micro", "weighted"]
 UnicodeForm = Literal["NFC", "NFKC"]

@@ -270,7 +270,7 @@ def test_alignments_of_files(files: dict[str, Path], tmp_path: Path) -> None:
         ({"hypotheses": "latin.txt"}, InputError, "not valid UTF-8"),
         ({"hypotheses": "blank.txt"}, InputError, "all 4 hypotheses are blank"),
         ({"reading": Reading(group="short.txt")}, InputError, "short.txt ends first"),
-        ({"reading": Reading(id="id")}, UsageError, "plain text has no field 'id'"),
+        ({"reading": Reading(id="id")}, UsageError, "lines of text have no field 'id'"),
         ({"format": "docx"}, UsageError, "unknown format 'docx'"),
         ({"sources": "bad.txt"}, UsageError, "BLEU does not use source texts"),
     ],

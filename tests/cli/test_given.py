@@ -210,7 +210,7 @@ def test_whole_distributions_after_given_text(folder: Path, tmp_path: Path) -> N
         (("--field", "a", "--boundary", "apart"), "no text is given"),
         (("--field", "a", "--given", "z"), "no field 'z'; the fields are 'topic', 'q', 'a'"),
         (("--field", "a", "--given", "q", "--boundary", "across"), "is not one of"),
-        (("--format", "text", "--given", "q"), "plain text has no field 'q' that holds given text"),
+        (("--format", "text", "--given", "q"), "lines of text have no field 'q'"),
     ],
 )
 def test_options_that_cannot_be_followed(folder: Path, options: tuple[str, ...], message: str) -> None:

@@ -198,7 +198,7 @@ def test_documents_of_the_text_are_remembered(folder: Path, tmp_path: Path) -> N
     assert content["evaluation"]["log_probability"] == plain["log_probability"]
     result = run("eval", "-m", folder / "kn3", folder / "one.txt", "--document", "talk")
     assert result.exit_code == 2
-    assert "plain text has no field 'talk' that names documents" in result.stderr
+    assert "lines of text have no field 'talk'" in result.stderr
 
 
 def test_the_table_s_metadata_carries_the_fingerprints(folder: Path, tmp_path: Path) -> None:

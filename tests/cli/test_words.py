@@ -115,4 +115,4 @@ def test_keep_without_rows_or_with_a_taken_name(folder: Path, tmp_path: Path) ->
     assert "keep is for rows" in refused("eval", *text)
     assert "rows have a column 'word' of their own" in refused("eval", *text, "--per-word", tmp_path / "w.tsv")
     plain = ("-m", folder / "wb2", folder / "in.txt", "--keep", "word", "--per-word", tmp_path / "w.tsv")
-    assert "plain text has no field 'word' to carry along" in refused("eval", *plain)
+    assert "lines of text have no field 'word'" in refused("eval", *plain)

@@ -9,7 +9,7 @@ import pytest
 
 from lmgauge.models import registry
 from lmgauge.models.mixture import model
-from lmgauge.models.network import tokens, windows
+from lmgauge.models.network import windows
 from lmgauge.models.network.gguf import network
 from lmgauge.models.network.server import server
 from lmgauge.models.ngram import adjusted_counts, discounts, hash_table, levels, memory_needs, packed_tables
@@ -27,14 +27,6 @@ def test_network() -> None:
 
 def test_server() -> None:
     assert server.Located(["a", " b"], [None, -1.0], [1, 3], True, 0).after(1).ends == [2]
-
-
-def test_tokens() -> None:
-    assert tokens.strings_by_id({"model": {"vocab": {"b": 1, "a": 0}}, "added_tokens": [{"id": 2, "content": "<s>"}]}) == [
-        "a",
-        "b",
-        "<s>",
-    ]
 
 
 def test_allocator() -> None:

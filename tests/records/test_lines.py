@@ -50,7 +50,7 @@ def test_lines_that_are_no_text_are_put_aside(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("field", ["id", "group"])
 def test_lines_have_no_fields(tmp_path: Path, field: str) -> None:
-    with pytest.raises(InputError, match=r"in.txt: lines of text have no field 'x'; use JSONL, CSV, TSV or Parquet"):
+    with pytest.raises(InputError, match=r"in.txt: lines of text have no field 'x'; use .jsonl, "):
         filter_bytes(tmp_path, b"a\n", "in.txt", **{field: "x"})
 
 

@@ -177,7 +177,7 @@ GOOD = {"segment": 0, "start": 0, "end": 1, "token": "a", "logprob": -1.0, "kind
         ([{"logprob": -1.0}], "no column 'segment'"),
         ([{"segment": 0, "log_prob": -1.0}], "no column 'logprob'"),
         ([{**GOOD, "logprob": 0.5}], "natural log of a probability"),
-        ([{**GOOD, "logprob": "half"}], "wrong type|cannot be read"),
+        ([{**GOOD, "logprob": "half"}], "not a number"),
         ([GOOD, {**GOOD, "logprob": None}], "logprob"),
         ([{**GOOD, "kind": "word"}], "kind|wrong type"),
         ([GOOD, {**GOOD, "kind": None}], "kind|wrong type"),

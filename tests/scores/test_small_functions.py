@@ -11,8 +11,8 @@ from lmgauge.scores.imports import replies, reply
 
 
 def test_files() -> None:
-    assert files.is_json_lines(Path("scores.jsonl")) is True
-    assert files.is_json_lines(Path("scores.parquet")) is False
+    assert files.table_format(Path("scores.json.gz")) == "jsonl"
+    assert files.table_format(Path("scores")) == "parquet"
 
 
 def test_replies() -> None:

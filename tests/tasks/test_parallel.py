@@ -251,7 +251,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
         ParallelFiles([str(tmp_path / "*.txt")], [one])
     with pytest.raises(UsageError, match="choose one of fail, replace"):
         Reading(errors="skip")
-    with pytest.raises(UsageError, match="has no field 'id'"):
+    with pytest.raises(UsageError, match="lines of text have no field 'id'"):
         list(ParallelFiles([one], [one], Reading(id="id")))
 
 

@@ -592,7 +592,7 @@ def test_options_are_checked() -> None:
         Corpus.from_files([])
     with pytest.raises(UsageError, match="named twice"):
         Corpus.from_files(["-", "-"])
-    with pytest.raises(UsageError, match="no field 'lang' to group by"):
+    with pytest.raises(UsageError, match="no field 'lang'; use"):
         Corpus.from_files("-", group="lang")
     with pytest.raises(UsageError, match="block-bytes must be a whole number, 1 or more; got 0"):
         Corpus.from_files("-", block_bytes=0)

@@ -202,9 +202,9 @@ def test_documents_of_skipped_records_are_not_counted(tmp_path: Path) -> None:
 
 def test_rules_that_do_not_fit_the_text(tmp_path: Path) -> None:
     text, records = write(tmp_path, a_txt="1\n", a_jsonl=jsonl({"text": "x"}))
-    with pytest.raises(UsageError, match=r"a\.txt: plain text has no field 'talk' that names documents: use file, "):
+    with pytest.raises(UsageError, match=r"a\.txt: lines of text have no field 'talk'; use .*, or file, "):
         Corpus.from_files([records, text], document="talk")
-    with pytest.raises(UsageError, match=r"a\.txt: plain text has no field 'key' that holds ids"):
+    with pytest.raises(UsageError, match=r"a\.txt: lines of text have no field 'key'"):
         Corpus.from_files([records, text], id="key")
     for rule in ("blank-line", "heading"):
         with pytest.raises(UsageError, match=rf"a\.jsonl: only plain text has documents by {rule}"):

@@ -111,7 +111,7 @@ def test_records_that_cannot_be_used(record: dict[str, object], message: str, tm
 def test_options_that_do_not_go_together(tmp_path: Path) -> None:
     plain = tmp_path / "x.txt"
     plain.write_text("a\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="plain text has no field 'q' that holds given text"):
+    with pytest.raises(UsageError, match="lines of text have no field 'q'"):
         Corpus.from_files(plain, given="q")
     with pytest.raises(UsageError, match="no text is given"):
         Corpus.from_strings(["a"], boundary="apart")

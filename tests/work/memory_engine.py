@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from lmgauge.work.engine import Array, Engine, Stored, make_arrays
+from lmgauge.work.engine import Array, Engine, Stored, make_arrays, stored_in
 from lmgauge.work.task import Task
 
 
@@ -29,5 +29,6 @@ class MemoryEngine(Engine):
 
     def _do(self, tasks: Sequence[Task]) -> Generator[int]:
         for task in tasks:
+            assert self.arrays.keys() >= {*stored_in(task.taken)}  # as an engine needs it that sends them along
             make_arrays(task, self.read, self._write)
             yield task.number

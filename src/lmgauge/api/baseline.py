@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from lmgauge.models.ngram.settings import NgramTrainingSettings
 
 _BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
-_TABLES = (".parquet", ".jsonl")
 
 
 @settings
@@ -163,6 +162,7 @@ def your_rungs(models: Models, scored: Corpus, rungs: NgramRungs, folder: Path |
     from lmgauge.evaluation.ladder import measure, of_run, rung_of
     from lmgauge.evaluation.run_folder import EVALUATION_FILE
     from lmgauge.progress import say_progress
+    from lmgauge.records.formats import format_of
 
     keys = list(models) if isinstance(models, Mapping) else [""] * len(listed(models))
     taken = {name for name, _, _ in rungs.named()}
@@ -175,7 +175,7 @@ def your_rungs(models: Models, scored: Corpus, rungs: NgramRungs, folder: Path |
         return name
 
     for key, model in zip(keys, listed(models), strict=True):
-        if isinstance(model, PATHS) and (Path(model, EVALUATION_FILE).is_file() or os.fspath(model).endswith(_TABLES)):
+        if isinstance(model, PATHS) and (Path(model, EVALUATION_FILE).is_file() or format_of(model) != "text"):
             evaluation, costs = of_run(opened(model), scored)
             yield rung_of(replace(evaluation, model=free(key or evaluation.model)), costs, "your run", own=True)
         else:

@@ -25,7 +25,7 @@ _HEADER = ("good", "sentence_good", "acceptable", "grammatical", "correct")
 
 @settings
 class PairFields:
-    """Which fields or columns of a file hold pairs: those of BLiMP, or columns 1, 2 and 3 of a TSV file, if not named.
+    """Which fields or columns of a file hold pairs: if not named those of BLiMP, or in TSV without them columns 1, 2 and 3.
 
     Attributes:
         good: field or column of the good text; sentence_good, or column 1.
@@ -81,13 +81,13 @@ def pairs(
 ) -> Choices:
     """Say how often models prefer the good text of minimal pairs: `lmgauge pairs`.
 
-    Pairs stand in a JSONL, Parquet or TSV file, a pair a row, as BLiMP's; or in two text files, line by line.
+    Pairs stand in one file, a pair a record, as BLiMP's; or in two files, text by text.
 
     Args:
         model: folder, ARPA or GGUF file, hub name, or address of a server; several are tested against each other.
-        texts: a file of pairs (JSONL, TSV, Parquet), or a text file of the good ones. In Python also pairs of strings:
-            (good, bad) or (good, bad, phenomenon).
-        bad_texts: a text file of the bad ones, where `texts` has the good ones.
+        texts: a file of pairs (JSONL, CSV, TSV, Parquet), or of the good texts. In Python also pairs of strings: (good, bad)
+            or (good, bad, phenomenon).
+        bad_texts: a file of the bad texts, where `texts` has the good ones.
         output: a row an item and model; .parquet, .csv, .tsv or .jsonl.
         threads: threads to use; all cores if not given. No figure depends on it but for rounding.
         fields: which fields or columns of a file hold what.
@@ -144,7 +144,7 @@ def multiple_choice(
 
     Args:
         model: folder, ARPA or GGUF file, hub name, or address of a server; several are tested against each other.
-        text: a JSONL file, a question a line.
+        text: a JSONL or Parquet file, a question a record, as a cell of CSV or TSV holds no list of choices.
         output: a row a question and model; .parquet, .csv, .tsv or .jsonl.
         threads: threads to use; all cores if not given. No figure depends on it but for rounding.
         fields: which fields hold what.
@@ -217,23 +217,25 @@ def _ready(
 
 def _pairs_of_files(texts: PathLike, bad_texts: PathLike | None, fields: PairFields) -> tuple[Corpus, Corpus]:
     """Return both sides of pairs that stand in files."""
+    from lmgauge.records.formats import RECORD_ENDINGS
+    from lmgauge.records.lines import text_lines
     from lmgauge.text.documents import Corpus
 
     if bad_texts is not None:
-        good, bad = (Corpus.from_files(path, group=None) for path in (texts, bad_texts))
-        other = next((source for corpus in (good, bad) for source in corpus.sources if source.format != "text"), None)
-        if other is not None or fields != PairFields():
+        if fields != PairFields():
             raise UsageError("two files hold a text a line, good ones and bad ones; fields are for one file with both")
-        return good, bad
-    kind = Corpus.from_files(texts, group=None).sources[0].format
-    if kind == "text":
-        raise UsageError(f"{os.fspath(texts)}: pairs need .jsonl, .csv, .tsv or .parquet, or a second file of bad texts")
-    usual = ("1", "2", "3") if kind == "tsv" else ("sentence_good", "sentence_bad", "linguistics_term")
+        return Corpus.from_files(texts, group=None), Corpus.from_files(bad_texts, group=None)
+    source = Corpus.from_files(texts, group=None).sources[0]
+    if source.format == "text":
+        raise UsageError(f"{os.fspath(texts)}: pairs need {RECORD_ENDINGS}, or a second file of bad texts")
+    usual = ("sentence_good", "sentence_bad", "linguistics_term")
+    if source.format == "tsv" and usual[0] not in next(text_lines(source), (1, ""))[1].split("\t"):
+        usual = ("1", "2", "3")
     by = fields.by or usual[2]
     good = Corpus.from_files(texts, field=fields.good or usual[0], group=None if by == NO_FIELD else by)
     bad = Corpus.from_files(texts, field=fields.bad or usual[1], group=None)
     good.refuse_once("pairs are read twice, one side after the other")
-    _check_first(good, kind, fields)
+    _check_first(good, source.format, fields)
     return good, bad
 
 

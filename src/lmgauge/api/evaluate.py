@@ -117,8 +117,8 @@ def evaluate_scores(
     """Evaluate a score table from anywhere: `lmgauge eval --scores`.
 
     Args:
-        scores: score table in place of models; Parquet or JSONL with columns segment, logprob, ..., or a run folder. The
-            text, if named, is what it scored.
+        scores: score table in place of models, with columns segment, logprob, ..., in any format of records; or a run
+            folder. The text, if named, is what it scored.
         text: what was scored: gives bits per word, character and byte; of a run folder, where it remembers it.
         name: what to call the model behind it; the table's own name if empty.
         reading: how the text is read.

@@ -176,7 +176,7 @@ def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: 
         raise UsageError(f"a text is a path, a list of paths or a Corpus, not {type(text).__name__}: {_CALLS}")
     paths = [text] if isinstance(text, PATHS) else list(text)
     try:
-        corpus = Corpus.read(paths, reading)
+        corpus = Corpus.from_files(paths, reading=reading)
     except InputError as error:
         # A missing file that looks like a sentence is one; a message is cut where it is very long.
         spaced = [path for path in paths if isinstance(path, str) and len(path.split()) > 1]

@@ -45,7 +45,7 @@ def report(
     written only where its name is given.
 
     Args:
-        runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables (Parquet, JSONL): one, or
+        runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables: one, or
             several; each further one is compared with the first. Or the folder of a network that was trained here, for its
             curves; or results of this package, shown one after the other.
         output: the page to write, such as report.html.
@@ -141,7 +141,7 @@ def overview_of(
 def _of_training(paths: Sequence[PathLike], title: str | None) -> Report | None:
     """Return the report of a network's training; None for anything else than the folder of one."""
     from lmgauge.files import local_path
-    from lmgauge.models.protocol import read_config
+    from lmgauge.models.network.tokens import history_of
     from lmgauge.report.notebook import Report
     from lmgauge.report.training import history_blocks
 
@@ -149,15 +149,13 @@ def _of_training(paths: Sequence[PathLike], title: str | None) -> Report | None:
     if len(paths) > 1 or not (local_path(folder) / "config.json").is_file():
         return None
     name = Path(folder).resolve().name
-    try:
-        config: Any = read_config(Path(folder))
-        history = config["lmgauge"]["training"]["history"]
-        return Report(title or name, history_blocks(history), {"history": history})
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    history = history_of(Path(folder))
+    if not history:
         raise InputError(
             f"{os.fspath(folder)}: is a model without curves of its training; evaluate it with `lmgauge eval -m {name} TEXT "
             "-o RUN`, and name the run"
-        ) from error
+        )
+    return Report(title or name, history_blocks(history), {"history": history})
 
 
 def _parted(runs: Runs) -> tuple[list[Shown], list[PathLike]]:

@@ -105,7 +105,7 @@ def read_run(path: PathLike, text: Text | None = None) -> RunRows:
     """Open a run, to have its rows as data frames: `lmgauge.read_run("run").per_segment()`.
 
     Args:
-        path: of a run folder, or of a score table (Parquet or JSON lines).
+        path: of a run folder, or of a score table.
         text: what it scored: a path, several, or a `Corpus`; if not given, where the run remembers it, if it is still there.
 
     Raises:

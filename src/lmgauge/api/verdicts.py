@@ -91,7 +91,7 @@ def compare(
     several runs of each recipe is (`--recipe`, `compare_recipes`).
 
     Args:
-        runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables (Parquet, JSONL); each is
+        runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables; each is
             compared with the first.
         examples: tokens and segments to show of each kind.
         threads: threads to use; all cores if not given. No number depends on it.
@@ -190,7 +190,7 @@ def diagnose(
     """Show where a model fails (slices of the text, worst tokens, calibration, memory, baselines): `lmgauge diagnose`.
 
     Args:
-        run: a run folder (of `evaluate(..., output=...)` or `lmgauge eval -o`) or a score table (Parquet, JSONL).
+        run: a run folder (of `evaluate(..., output=...)` or `lmgauge eval -o`) or a score table.
         model: the model behind the run; adds calibration and text sampled from it.
         about: the text that was scored, and the training text, which also gives n-gram models among the baselines.
         settings: what is worked out, and how much of it.

@@ -116,7 +116,7 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
         if not how:
             raise InputError("the test text that the shards read was strings: give it with text")
         paths = stored_paths(how.pop("paths", []))
-        corpus = Corpus.read(paths, decode_facts(how, ReadingOptions, first.path / RECORD_FILE))
+        corpus = Corpus.from_files(paths, reading=decode_facts(how, ReadingOptions, first.path / RECORD_FILE))
     search = OverlapSearch(corpus, made_of.search)
     if search.test.sha256 != made_of.test:
         raise InputError("the test text is not what the shards read: it was changed, or another one is named")

@@ -78,7 +78,7 @@ class Run:
 
 
 def open_run(path: str | Path, *, check_seal: bool = True, hash_scores: bool = True) -> Run:
-    """Open a run folder, or a score table (Parquet or JSON lines)."""
+    """Open a run folder, or a score table."""
     # hash_scores: read all of the table for that; otherwise `scores_sha256` says what its digest must be.
     # Raises InputError: nothing is there, a file is missing, or was changed after it was written.
     path = local_path(path)

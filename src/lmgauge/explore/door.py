@@ -82,7 +82,7 @@ def explore(
     with its token; it ends with Ctrl-C.
 
     Args:
-        runs: one or two folders that `lmgauge eval -o` wrote or score tables (Parquet, JSONL); or the folder of a training
+        runs: one or two folders that `lmgauge eval -o` wrote or score tables; or the folder of a training
             that is under way, which is followed.
         model: a model that scores what is typed.
         host: a name of this machine; no other is served.

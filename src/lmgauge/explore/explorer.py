@@ -12,7 +12,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.run_folder import EVALUATION_FILE
 from lmgauge.evaluation.runs import Run, open_run, with_distinct_names
 from lmgauge.explore.index import Index
-from lmgauge.explore.live import Follower, history_of, progress_file_of, runs_of
+from lmgauge.explore.live import Follower, epochs_of, progress_file_of, runs_of
 from lmgauge.explore.search import Searches
 from lmgauge.explore.selection import Selections, column_names
 from lmgauge.readable import visible_on_page
@@ -46,7 +46,7 @@ class Explorer:
         self._report: tuple[int, str] | None = None
         self._report_lock = threading.Lock()
         self.follower: Follower | None = None
-        self.history: list[dict[str, float]] = []
+        self.history: list[dict[str, int | float]] = []
         self._followed: Path | None = None
         self._stamp: list[tuple[str, int]] = []
         self._lock = threading.Lock()
@@ -68,7 +68,7 @@ class Explorer:
             raise UsageError(f"{others[0]}: is not a run; a training is looked at alone")
         for path in others:
             progress = progress_file_of(path)
-            self.history = [] if progress else history_of(path)
+            self.history = [] if progress else epochs_of(path)
             if progress is None and not self.history:
                 raise InputError(
                     f"{path}: is neither a run (lmgauge eval ... -o RUN) nor the folder of a training that is under way"
@@ -193,9 +193,9 @@ class Explorer:
         curves: dict[str, dict[str, list[float]]] = {}
         for entry in self.history:
             for name, value in entry.items():
-                if name != "step":
+                if name != "epoch":
                     curve = curves.setdefault(name, {"x": [], "y": []})
-                    curve["x"].append(entry["step"])
+                    curve["x"].append(entry["epoch"])
                     curve["y"].append(value)
         return {"curves": curves, "updated": 0.0, "is_gone": False}
 

@@ -24,7 +24,7 @@ from lmgauge.evaluation.slicing.ranges import exact_sums
 from lmgauge.explore.columns import Column
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import RowReader, ScoreBatch, ScoreWriter, is_json_lines, read_scores
+from lmgauge.scores import RowReader, ScoreBatch, ScoreWriter, read_scores, table_format
 
 if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
@@ -284,8 +284,8 @@ class Index:
 
 
 def _as_parquet(run: Run, path: Path) -> Path:
-    # Path of a run's table; JSON lines, where no row can be found without reading all before, are copied.
-    if not is_json_lines(run.scores):
+    # Path of a run's table; of another format than Parquet, where no row is found without reading all before, a copy.
+    if table_format(run.scores) == "parquet":
         return run.scores
     count = 0
     with ScoreWriter(path, {}) as writer:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lmgauge.errors import ModelFileError
 from lmgauge.evaluation.run_folder import EVALUATION_FILE
 from lmgauge.files import regular
 from lmgauge.json_text import from_json
-from lmgauge.models.network.tokens import CONFIG_KEY
-from lmgauge.models.protocol import read_config
+from lmgauge.models.network.tokens import history_of
 from lmgauge.models.training.progress_file import PROGRESS_FILE
 
 MOST_POINTS = 2_000
@@ -40,14 +40,12 @@ def runs_of(path: Path) -> list[Path]:
         return []
 
 
-def history_of(path: Path) -> list[dict[str, float]]:
+def epochs_of(path: Path) -> list[dict[str, int | float]]:
     """Return the figures per epoch that a finished model of ours has in its config.json; empty if there are none."""
     try:
-        training = read_config(path)[CONFIG_KEY]["training"]  # type: ignore[index]
-        entries = [{name: float(value) for name, value in entry.items()} for entry in training["history"]]
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return history_of(path)
+    except ModelFileError:
         return []
-    return [{"step": entry.pop("epoch", i + 1.0)} | entry for i, entry in enumerate(entries)]
 
 
 @dataclass

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmgauge.choices import Format
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from lmgauge.records.records import Fields, RecordReader, RecordWriter
@@ -16,25 +16,28 @@ if TYPE_CHECKING:
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 
 
-class RecordFormat(NamedTuple):
+class FormatRow(NamedTuple):
     """How files of one format are recognized, and what reads and writes them."""
 
     suffixes: tuple[str, ...]  # endings of file names, lower case, in front of that of a compression
     module: str  # has a `Reader` and a `Writer`
+    streams: bool = True  # whether it can be read from its beginning on: from a pipe, or packed
 
     def load(self, what: str) -> Any:
         """Return the class that reads such files (`Reader`), or writes them (`Writer`)."""
         return getattr(import_module(self.module), what)
 
 
-FORMATS_OF_RECORDS: dict[Format, RecordFormat] = {
-    "text": RecordFormat((".txt", ".text"), "lmgauge.records.lines"),
-    "jsonl": RecordFormat((".jsonl", ".ndjson"), "lmgauge.records.jsonl"),
-    "csv": RecordFormat((".csv",), "lmgauge.records.separated"),
-    "tsv": RecordFormat((".tsv",), "lmgauge.records.separated"),
-    "parquet": RecordFormat((".parquet",), "lmgauge.records.parquet"),
+FORMATS_OF_RECORDS: dict[Format, FormatRow] = {
+    "text": FormatRow((".txt", ".text"), "lmgauge.records.lines"),
+    "jsonl": FormatRow((".jsonl", ".ndjson"), "lmgauge.records.jsonl"),
+    "csv": FormatRow((".csv",), "lmgauge.records.separated"),
+    "tsv": FormatRow((".tsv",), "lmgauge.records.separated"),
+    "parquet": FormatRow((".parquet",), "lmgauge.records.parquet", streams=False),
 }
 BY_SUFFIX: dict[str, Format] = {suffix: name for name, known in FORMATS_OF_RECORDS.items() for suffix in known.suffixes}
+RECORD_ENDINGS = ", ".join(suffix for suffix, name in BY_SUFFIX.items() if name != "text")
+"""Of files whose records have fields, for messages."""
 
 
 def split_compression(path: str) -> tuple[str, str]:
@@ -51,6 +54,8 @@ def format_of(path: str | os.PathLike[str], default: Format = "text") -> Format:
 
 def reader_of(source: Source, fields: Fields) -> RecordReader:
     """Return what reads the records of a file."""
+    if source.format == "text" and fields.others:
+        raise InputError(f"{source.name}: lines of text have no field {fields.others[0]!r}; use {RECORD_ENDINGS}")
     reader: RecordReader = FORMATS_OF_RECORDS[source.format].load("Reader")(source, fields)
     return reader
 

@@ -133,13 +133,6 @@ class ReaderOfLines(RecordReader):
 class Reader(ReaderOfLines):
     """Reads the lines of a text file as records; they have no fields, so none may be asked for."""
 
-    def blocks(self, block_bytes: int, *, to_nul: bool = False, keep_bom: bool = False) -> Iterator[RawBlock]:
-        if self.fields.others:
-            raise InputError(
-                f"{self.source.name}: lines of text have no field {self.fields.others[0]!r}; use JSONL, CSV, TSV or Parquet"
-            )
-        return super().blocks(block_bytes, to_nul=to_nul, keep_bom=keep_bom)
-
     def parse(self, block: RawBlock) -> Records:
         lines, numbers = self.numbered(block)
         returns = b"\r" in block.content

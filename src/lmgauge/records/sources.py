@@ -13,7 +13,7 @@ from lmgauge.choices import FORMATS, Format
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import reason_of
 from lmgauge.places import expand, file_states
-from lmgauge.records.formats import BY_SUFFIX, format_of, reader_of, split_compression
+from lmgauge.records.formats import BY_SUFFIX, FORMATS_OF_RECORDS, RECORD_ENDINGS, format_of, reader_of, split_compression
 from lmgauge.records.records import Fields, Row
 from lmgauge.remote.addresses import FileState, is_remote, shown_name
 
@@ -75,7 +75,7 @@ def table_rows(path: str | os.PathLike[str], what: str, *, quotes: bool = False)
     """Return the rows of a table; `what` is read from which files, for whoever names a file of lines."""
     source = find_sources(path)[0]
     if source.format == "text":
-        raise UsageError(f"{source.name}: {what} {', '.join(end for end, form in BY_SUFFIX.items() if form != 'text')}")
+        raise UsageError(f"{source.name}: {what} {RECORD_ENDINGS}")
     return reader_of(source, Fields(quotes=quotes)).rows()
 
 
@@ -96,11 +96,11 @@ def _unique_names(names: list[str]) -> list[str]:
 def _source(path: str, format: str | None, label: str, shown: str, state: FileState | None) -> Source:
     one_shot = state is None and (path == STDIN or not stat.S_ISREG(_mode(path)))
     compression = split_compression(shown_name(path))[1]
-    format = format or format_of(shown_name(path))
-    if format == "parquet" and (one_shot or compression):
+    form = cast(Format, format) if format else format_of(shown_name(path))
+    if (one_shot or compression) and not FORMATS_OF_RECORDS[form].streams:
         reason = "a pipe" if one_shot else f"a {compression} file"
-        raise InputError(f"{shown or path}: Parquet cannot be read from {reason}: save it as a plain file first")
-    return Source(path, cast(Format, format), compression, label, one_shot, shown, state)
+        raise InputError(f"{shown or path}: {form.title()} cannot be read from {reason}: save it as a plain file first")
+    return Source(path, form, compression, label, one_shot, shown, state)
 
 
 def _mode(path: str) -> int:

@@ -21,9 +21,9 @@ May import `errors`, `files`, `numerics` and, to count the source text, `text.do
 
 from lmgauge.scores.files import RowReader as RowReader
 from lmgauge.scores.files import ScoreWriter as ScoreWriter
-from lmgauge.scores.files import is_json_lines as is_json_lines
 from lmgauge.scores.files import read_metadata as read_metadata
 from lmgauge.scores.files import read_scores as read_scores
+from lmgauge.scores.files import table_format as table_format
 from lmgauge.scores.given import GivenTokens as GivenTokens
 from lmgauge.scores.pieces import score_in_pieces as score_in_pieces
 from lmgauge.scores.segment_rows import SegmentReader as SegmentReader

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import Format
 from lmgauge.errors import InputError
 from lmgauge.files import writing
 from lmgauge.json_text import from_json
-from lmgauge.records.jsonl import object_rows
-from lmgauge.records.lines import text_lines
+from lmgauge.places import file_state
+from lmgauge.records.formats import RECORD_ENDINGS, format_of, reader_of, split_compression
 from lmgauge.records.parquet_files import batches_of, is_parquet, open_parquet
+from lmgauge.records.records import Fields
 from lmgauge.records.sources import find_sources
+from lmgauge.scores.imports.log import number
 from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
 
 if TYPE_CHECKING:
@@ -75,13 +78,13 @@ class ScoreWriter:
 
 
 def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
-    """Yield the batches of a score table: Parquet as written here, or JSON lines with at least `segment` and `logprob`.
+    """Yield the batches of a score table: Parquet as written here, or records with at least `segment` and `logprob`.
 
-    Foreign tables may leave out `start`, `end`, `token` and `kind`. A row of JSON lines without `kind` is a token; any other
-    column is in every row or in none.
+    Foreign tables may leave out `start`, `end`, `token` and `kind`. A row without `kind` is a token; any other column is in
+    every row or in none.
 
     Args:
-        path: the file; its name ends in .jsonl, .ndjson or .json if it is JSON lines.
+        path: the file; its name says its format (JSON lines also in .json), and is Parquet where it says none.
 
     Raises:
         InputError: the file cannot be read, or a row breaks the rules of the table.
@@ -128,7 +131,7 @@ class RowReader:
         self.path, self._stack = Path(path), ExitStack()
         with _reading(self.path):
             self._file = self._stack.enter_context(open_parquet(self.path))
-            self._state = self._look()
+            self._state = file_state(self.path)
         metadata = self._file.metadata
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self._bounds = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
@@ -136,15 +139,11 @@ class RowReader:
         self.columns: list[str] = self._file.schema_arrow.names
         self._last: tuple[int, list[str] | None, pa.RecordBatch] | None = None
 
-    def _look(self) -> tuple[int, int, int]:
-        state = self.path.stat()
-        return state.st_ino, state.st_size, state.st_mtime_ns
-
     def unchanged(self) -> bool:
         """Return True if the file is still there and is the one that was opened."""
         try:
-            return self._look() == self._state
-        except OSError:
+            return file_state(self.path) == self._state
+        except InputError:
             return False
 
     def read(self, begin: int, end: int, columns: Sequence[str] | None = None) -> ScoreBatch:
@@ -183,15 +182,13 @@ class RowReader:
 def read_metadata(path: str | Path) -> dict[str, Any]:
     """Return what a table stored by lmgauge records of its origin; empty for any other."""
     path = Path(path)
-    if is_json_lines(path):
+    if table_format(path) != "parquet":
         return {}
     with _reading(path):
         path.open("rb").close()  # where it cannot be read, that is what is wrong
         if not is_parquet(path):
             first = "a text is evaluated first: `lmgauge eval -m MODEL TEXT -o RUN`"
-            if path.suffix in (".csv", ".tsv"):
-                first = f"a table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUN`"
-            raise InputError(f"{path}: is not a run or a score table (Parquet, JSON lines); {first}")
+            raise InputError(f"{path}: is not a run or a score table ({RECORD_ENDINGS}); {first}")
         with open_parquet(path) as table:
             stored = (table.metadata.metadata or {}).get(METADATA_KEY, b"{}")
         metadata = from_json(stored)
@@ -208,41 +205,44 @@ def _reading(path: Path) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, OverflowError, ValueError) as error:
         reason = "a whole number has more than 64 bits" if isinstance(error, OverflowError) else str(error).splitlines()[0]
-        raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
+        raise InputError(f"{path}: cannot be read as a score table ({RECORD_ENDINGS}): {reason}") from error
 
 
-def is_json_lines(path: Path) -> bool:
-    """Return True if a score table is JSON lines, by its name."""
-    return path.name.endswith((".jsonl", ".ndjson", ".json"))
+def table_format(path: str | Path) -> Format:
+    """Return which format of records a score table has, by its name; where that says none, it is Parquet."""
+    if split_compression(str(path))[0].endswith(".json"):
+        return "jsonl"
+    form = format_of(path)
+    return "parquet" if form == "text" else form
 
 
 def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
     with _reading(path):
-        if is_json_lines(path):
-            yield from _read_json_lines(path)
+        if (form := table_format(path)) != "parquet":
+            yield from _read_records(path, form)
             return
         with open_parquet(path) as file:
             yield from batches_of(file, PARQUET_ROWS)
 
 
-def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
-    # JSON lines in batches of rows; a logprob of "-inf" (JSON has no infinities) is read as minus infinity.
+def _read_records(path: Path, form: Format) -> Iterator[pa.RecordBatch]:
+    # Records in batches of rows; a logprob that is a string, such as "-inf" (JSON has no infinities), is read as a number.
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = []
     first, names = 0, frozenset[str]()
-    for number, row in object_rows(text_lines(find_sources(path, "text")[0]), str(path)):
-        if row.get("logprob") == "-inf":
-            row["logprob"] = -float("inf")
+    for line, row in reader_of(find_sources(path, form)[0], Fields(quotes=True)).rows():
+        if isinstance(row.get("logprob"), str):
+            row["logprob"] = number(row["logprob"], f"{path}, line {line}")
         if not first:
             _require_columns(path, list(row))
         row.setdefault("kind", KINDS[TOKEN])  # some programs write it only where it is not this
         here = _COLUMNS & row.keys()
         if not first:
-            first, names = number, here
+            first, names = line, here
         if here != names:
             name = min(here ^ names)
-            has, lacks = (first, number) if name in names else (number, first)
+            has, lacks = (first, line) if name in names else (line, first)
             raise InputError(f"{path}, line {lacks}: no {name!r}, which line {has} has; write it in every row, or in none")
         rows.append(row)
         if len(rows) == _JSON_ROWS:
@@ -349,7 +349,8 @@ def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray
 def _require_columns(path: Path, names: Sequence[str]) -> None:
     for name in ("segment", "logprob"):
         if name not in names:
-            raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names) or 'none'}")
+            advice = f"another table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUN`"
+            raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names) or 'none'}; {advice}")
 
 
 def _kinds(column: pa.Array) -> NDArray[np.uint8]:

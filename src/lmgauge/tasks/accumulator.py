@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import Field, asdict, dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lmgauge.decoding import Whole, decode
 from lmgauge.errors import InputError, UsageError
+from lmgauge.json_text import from_json
 from lmgauge.numerics.grouped_sums import UnitSums, document_sums
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN
 from lmgauge.numerics.resampling import Estimate
@@ -258,11 +259,9 @@ class _Saved:
 
 def _identity(metric: TaskMetric) -> dict[str, Any]:
     # What makes a metric the same: its class and options, as JSON would give them back.
-    options: dict[str, Any] = {}
-    if is_dataclass(metric):
-        options = {f.name: getattr(metric, f.name) for f in fields(metric) if f.init and f.compare}
-    identity: dict[str, Any] = json.loads(json.dumps({"class": type(metric).__name__, "options": options}, default=repr))
-    return identity
+    own: tuple[Field[Any], ...] = fields(metric) if is_dataclass(metric) else ()
+    options = {f.name: getattr(metric, f.name) for f in own if f.init and f.compare}
+    return dict(from_json(json.dumps({"class": type(metric).__name__, "options": options}, default=repr)))
 
 
 def _name_of(metric: TaskMetric) -> str:

@@ -107,7 +107,7 @@ class ParallelFiles:
             raise UsageError("several fields of one file are read one after the other, which a pipe cannot: save it first")
         labels = None
         if reading.group is not None and not by_field:
-            labels = Corpus.from_files(reading.group, group=None, format="text", errors=reading.errors)
+            labels = Corpus.from_files(reading.group, group=None, errors=reading.errors)
         elif reading.group is not None and reading.id is not None:
             name = (reading.ref_field or (reading.field,))[0]
             labels = _corpus(reading, references[0], field=name, group=reading.group, lists=True)
@@ -190,10 +190,8 @@ def _corpus(
     field: str | None = None,
     lists: bool = False,
 ) -> Corpus:
-    if reading.id is not None and find_sources(path, reading.format)[0].format == "text":
-        raise UsageError(f"{path}: plain text has no field {reading.id!r} to match by")
     options = replace(reading, id=None, group=group, document=document, field=field or reading.field, lists=lists)
-    return Corpus.read(path, options)
+    return Corpus.from_files(path, reading=options)
 
 
 def _names_in(folder: str) -> list[str]:
@@ -229,7 +227,7 @@ class _Documents:
             return cls(_source_of(rule), in_references=rule)
         if rule == "-" or os.path.isfile(rule):
             by = "standard input" if rule == "-" else os.path.basename(rule)
-            return cls(by, names=Corpus.from_files(rule, group=None, format="text", errors=reading.errors))
+            return cls(by, names=Corpus.from_files(rule, group=None, errors=reading.errors))
         if first.format != "text":
             return cls(_source_of(rule), in_references=rule)
         if outputs[0].format != "text":

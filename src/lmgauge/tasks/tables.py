@@ -7,6 +7,7 @@ from typing import Any
 from lmgauge.errors import InputError
 from lmgauge.json_text import from_json
 from lmgauge.records.compression import read_chunks
+from lmgauge.records.formats import split_compression
 from lmgauge.records.records import BLOCK_BYTES
 from lmgauge.records.sources import find_sources, table_rows
 
@@ -18,7 +19,7 @@ def read_table(path: str) -> list[Row]:
     # JSON is a list of objects, or an object with such a list under "systems", which `lmgauge bleu --json` and its like
     # print.
     # -> a dictionary for each row; values of TSV and CSV are strings of characters, the others as they are.
-    if path.lower().endswith(".json"):
+    if split_compression(path)[0].lower().endswith(".json"):
         rows = _of_json(path)
     else:
         rows = [row.fields for row in table_rows(path, "tables are read from .json,", quotes=True)]

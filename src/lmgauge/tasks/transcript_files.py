@@ -162,7 +162,7 @@ class TranscriptFiles:
                 f"{path}: has no ids, and other files have: name its format (--format kaldi, trn) "
                 "or the field with ids (--id)"
             )
-        corpus = Corpus.read(path, replace(reading, id=None, group=reading.id, document=None))
+        corpus = Corpus.from_files(path, reading=replace(reading, id=None, group=reading.id, document=None))
         records, ids = whole(corpus)
         texts = records.references.texts.strings()
         return tuple(Utterance(name, text, None, {}) for name, text in zip(ids, texts, strict=True))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
+from lmgauge.choices import Boundary, ErrorPolicy
+from lmgauge.declaration import verb
 from lmgauge.digests import growing_digest
 from lmgauge.errors import InputError, UsageError
 from lmgauge.records.sources import Source, find_sources
@@ -89,54 +90,22 @@ class Corpus:
         self._taken: frozenset[str] | None = None
 
     @classmethod
-    def from_files(
-        cls,
-        paths: Paths,
-        *,
-        unit: Unit = "line",
-        field: str = "text",
-        group: str | None = FILE,
-        document: str | None = None,
-        id: str | None = None,
-        format: Format | None = None,
-        errors: ErrorPolicy = "fail",
-        block_bytes: int = 1 << 20,
-        lists: bool = False,
-        keep_bom: bool = False,
-        join: str | None = None,
-        given: str | None = None,
-        boundary: Boundary = "joint",
-        keep: str | Sequence[str] = (),
-    ) -> Corpus:
+    @verb
+    def from_files(cls: type[Corpus], paths: Paths, *, reading: ReadingOptions = ReadingOptions(), **fields: Any) -> Corpus:
         """Return the text of files as a corpus; the files are looked for now and read when it is iterated over.
+
+        A segment of a text file is a line (blank ones included), or the whole file; a record always is one. Without `id` it
+        is identified by its file and line. What `errors` replaces or skips is counted in `report`.
+
+        What belongs to one document is not independent: `document` is "file", each file; "segment", nothing but the segment;
+        "blank-line" and "heading", the lines of a text file up to a blank line, or to the next ` = Title = ` or `# Title`;
+        "unknown"; any other name is the field or column that names it. How the text is scored does not depend on it.
 
         Args:
             paths: one path or address or several; globs are expanded (sorted), "-" is standard input; .gz, .bz2, .xz and
                 .zst are unpacked, .jsonl, .ndjson, .csv, .tsv and .parquet read as records.
-            unit: what a segment of a text file is: "line" (between newlines, blank ones included) or "document" (the
-                whole file). A record always is a segment.
-            field: name of the field or column that holds the text of a record; of a column without a name its
-                number (CSV, TSV).
-            group: "file" labels segments by the name of their file, another name by that field or column, None not.
-            document: what belongs to one document and is not independent: "file", each file; "segment", nothing but the
-                segment itself; "blank-line" and "heading", the lines of a text file up to a blank line, or to the next
-                ` = Title = ` or `# Title`; "unknown"; any other name is the field or column that names the document.
-                None: each of several text files is one, otherwise unknown. How the text is scored does not depend on it.
-            id: field or column with the id of each record; without it a segment is identified by its file and line.
-            format: read all files as this one of `lmgauge.choices.FORMATS`, whatever their names.
-            errors: "fail" at the first byte that is not valid text, "replace" such bytes by U+FFFD, or "skip" the
-                segment, also a record that cannot be used (bad JSON, no such field, null); all is counted in `report`.
-            block_bytes: about how many bytes to hold at a time; changes nothing in the result.
-            lists: a JSONL field may hold a list of strings; each is a segment with its record's line number and given text.
-            keep_bom: count a byte order mark at the head of a text file as text, as sacreBLEU and jiwer do; otherwise it is
-                dropped.
-            join: join all segments by this into one, see `joined`; None leaves them apart.
-            given: field or column with the text that is given before each segment: a model sees it, and it is not scored
-                and in no denominator; None for none.
-            boundary: how given text and segment are cut into tokens: "joint", as one text, where a token that begins in the
-                given text and ends in the segment is scored, or "apart", each on its own.
-            keep: field or column, or several, to carry along: rows of segments, tokens and words have them as columns, as
-                strings ("" for null).
+            reading: how they are read.
+            fields: those of `reading`, by name.
 
         Returns:
             The corpus.
@@ -144,47 +113,26 @@ class Corpus:
         Raises:
             InputError: a file is missing or a directory, or a glob matches nothing.
             UsageError: options that are unknown or contradict each other.
+
+        Example:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     _ = Path(folder, "talks.csv").write_text("title,words\\none,the cat sat\\n")
+            ...     corpus = Corpus.from_files(f"{folder}/talks.csv", field="words", document="title")
+            ...     [segments.text(0) for segments in corpus]
+            [b'the cat sat']
         """
-        options = ReadingOptions(
-            unit=unit,
-            field=field,
-            group=group,
-            document=document,
-            id=id,
-            format=format,
-            errors=errors,
-            block_bytes=block_bytes,
-            lists=lists,
-            keep_bom=keep_bom,
-            join=join,
-            given=given,
-            boundary=boundary,
-            keep=keep,
-        )
-        return cls.read(paths, options)
-
-    @classmethod
-    def read(cls, paths: Paths, options: ReadingOptions) -> Corpus:
-        """Return the text of files as a corpus, as `from_files` does, with the options as one object.
-
-        Args:
-            paths: one path or several.
-            options: how to read them.
-
-        Raises:
-            InputError: a file is missing or a directory, or a glob matches nothing.
-            UsageError: options that are unknown or contradict each other.
-        """
-        if options.join is not None:
-            return cls.read(paths, replace(options, join=None)).joined(options.join)
-        sources = find_sources(paths, options.format)
-        rule, label_fields = choose_labels(options, sources)
+        if reading.join is not None:
+            return cls.from_files(paths, reading=replace(reading, join=None)).joined(reading.join)
+        sources = find_sources(paths, reading.format)
+        rule, label_fields = choose_labels(reading, sources)
         return cls(
             [partial(read_file, source) for source in sources],
-            options,
+            reading,
             label_fields=label_fields,
             documents=rule,
-            file_labels=[source.label for source in sources] if options.group == FILE else None,
+            file_labels=[source.label for source in sources] if reading.group == FILE else None,
             one_shot=next((source.name for source in sources if source.one_shot), None),
             sources=sources,
         )

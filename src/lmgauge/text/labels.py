@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import Unit
 from lmgauge.errors import UsageError
+from lmgauge.records.formats import RECORD_ENDINGS
 from lmgauge.records.sources import Source
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import KEEP, Segments, is_white_space
@@ -22,15 +23,6 @@ _SOURCES = {FILE: "files", SEGMENT: "segments", UNKNOWN: "unknown", BLANK_LINE: 
 DOCUMENT_RULES = tuple(_SOURCES)
 
 
-_INSTEAD = {
-    GROUP: "to group by: use file, or none",
-    DOCUMENT: f"that names documents: use {', '.join(DOCUMENT_RULES)}",
-    ID: "that holds ids: a line is identified by its file and number",
-    GIVEN: "that holds given text: use JSONL, TSV or Parquet",
-    KEEP: "to carry along: use JSONL, TSV or Parquet",
-}
-
-
 def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[str, dict[str, str]]:
     """Return what tells documents apart, and the fields that hold the labels of records."""
     rule = _document_rule(options.document, sources, options.unit)
@@ -42,7 +34,8 @@ def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[s
     plain = next((source for source in sources if source.format == "text"), None)
     if fields and plain is not None:
         label, name = next(iter(fields.items()))
-        raise UsageError(f"{plain.name}: plain text has no field {name!r} {_INSTEAD.get(label, _INSTEAD[KEEP])}")
+        rules = f", or {', '.join(DOCUMENT_RULES)}" if label == DOCUMENT else ""
+        raise UsageError(f"{plain.name}: lines of text have no field {name!r}; use {RECORD_ENDINGS}{rules}")
     return rule, fields
 
 

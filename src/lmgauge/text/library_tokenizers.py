@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError, needing
+from lmgauge.json_text import from_json
 from lmgauge.text.segments import Segments, is_character_start
 from lmgauge.text.tokens import TOKENIZER_FILE, FileTokenizer, TokenizerBase, Tokens, TokenUnit
 
@@ -119,7 +119,7 @@ class HuggingFaceTokenizer(FileTokenizer):
             import tokenizers
         super().__init__(content, source)
         with self._library_errors():
-            value = json.loads(content)
+            value = from_json(content)
             _check_maps(value)
             self._tokenizer = tokenizers.Tokenizer.from_str(content.decode())
             marks = _marks(value)
@@ -127,8 +127,12 @@ class HuggingFaceTokenizer(FileTokenizer):
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True
         with self._library_errors():
-            self._strings, self._bounds = _vocabulary_strings(self._tokenizer)
-        self._pieces = _spelled(self._strings, self._bounds, marks, byte_level=b'"ByteLevel"' in content)
+            self.strings = _vocabulary_strings(self._tokenizer)
+        """The strings of its tokens, by id; "" where an id has none."""
+        encoded = [string.encode() for string in self.strings]
+        self._bounds = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+        self._strings = np.frombuffer(b"".join(encoded), np.uint8)
+        self._pieces = _spelled(self.strings, marks, byte_level=b'"ByteLevel"' in content)
         self._lengths = np.array([*map(len, self._pieces)], np.int64)
 
     @contextmanager
@@ -221,8 +225,7 @@ def check_largest_id(vocabulary: Mapping[str, int]) -> None:
         raise InputError(f"its {len(vocabulary):,} tokens have ids up to {largest:,}, and there is a place for each id")
 
 
-def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    # Strings of all ids in one array, and where each begins (one more entry than there are ids).
+def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> list[str]:
     own = tokenizer.get_vocab(with_added_tokens=False)
     # Where an added token has the id of another, it takes its place, as in the library.
     vocabulary = own | {token.content: number for number, token in tokenizer.get_added_tokens_decoder().items()}
@@ -231,12 +234,10 @@ def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uin
     if len(set(own.values())) < len(own):
         number, times = Counter(own.values()).most_common(1)[0]
         raise ValueError(f"{times} tokens of its vocabulary have the id {number}, and which one counts is chance")
-    strings = [b""] * size
+    strings = [""] * size
     for token, number in vocabulary.items():
-        strings[number] = token.encode()
-    bounds = np.zeros(len(strings) + 1, dtype=np.int64)
-    np.cumsum([len(string) for string in strings], out=bounds[1:])
-    return np.frombuffer(b"".join(strings), dtype=np.uint8), bounds
+        strings[number] = token
+    return strings
 
 
 def _check_maps(value: Any) -> None:
@@ -262,12 +263,8 @@ def _marks(value: dict[str, Any]) -> tuple[str, str]:
     return within, last
 
 
-def _spelled(
-    strings: NDArray[np.uint8], bounds: NDArray[np.int64], marks: tuple[str, str], *, byte_level: bool
-) -> list[bytes]:
+def _spelled(tokens: list[str], marks: tuple[str, str], *, byte_level: bool) -> list[bytes]:
     # Bytes that each token stands for, by the rules of byte-level pieces, U+2581 and byte fallback, or marks.
-    whole, edges = strings.tobytes(), bounds.tolist()
-    tokens = [whole[start:end].decode() for start, end in pairwise(edges)]
     if byte_level:
         # Radford et al. 2019: printable bytes stand for themselves, the others are numbered from U+0100.
         plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]

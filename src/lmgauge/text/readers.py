@@ -95,14 +95,18 @@ def read_lines(source: Source, reading: ReadingPass) -> Iterator[Segments]:
         yield segments if reading.taken is None else replace(segments, records=_raw_lines(block, reader, numbers))
 
 
-def _clean_block(block: RawBlock, reader: ReaderOfLines, reading: ReadingPass) -> CleanBlock:
+def _opened(block: RawBlock, source: Source, reading: ReadingPass) -> tuple[bytes, Place]:
+    # The text of a block, and where it begins; the report counts a byte order mark and a newline that is supplied.
     content: bytes = block.content
     reading.report.bom += block.first == 1 and block.byte > 0
     reading.report.bom_kept += block.byte == 0 and content.startswith(UTF8_BOM)
     if not block.ends:
         content = supplied_newline(content, reading.report)
-    place = Place(reader.source.name, block.first, block.byte)
-    return clean_lines(content, place, reading.options.errors, reading.report, reader.split)
+    return content, Place(source.name, block.first, block.byte)
+
+
+def _clean_block(block: RawBlock, reader: ReaderOfLines, reading: ReadingPass) -> CleanBlock:
+    return clean_lines(*_opened(block, reader.source, reading), reading.options.errors, reading.report, reader.split)
 
 
 def _raw_lines(block: RawBlock, reader: ReaderOfLines, numbers: Ints | None) -> tuple[Records, Ints]:
@@ -117,21 +121,17 @@ def _refuses_nul(reading: ReadingPass) -> bool:
 
 def read_document(source: Source, reading: ReadingPass) -> Iterator[Segments]:
     """Yield a text file as one segment, its last newline supplied if missing; nothing for an empty file."""
-    place = Place(source.name)
-    chunks = list(file_chunks(source, reading.options.block_bytes, to_nul=_refuses_nul(reading)))
+    options = reading.options
+    chunks = list(file_chunks(source, options.block_bytes, to_nul=_refuses_nul(reading)))
     complete = not chunks or chunks[-1].endswith(b"\n")
     text = b"".join(chunks if complete else [*chunks, b"\n"])
     chunks.clear()
-    if mark := bom_bytes(text, source.name):
-        reading.report.bom_kept += reading.options.keep_bom
-        reading.report.bom += not reading.options.keep_bom
-        place.byte = 0 if reading.options.keep_bom else mark
-        text = text[place.byte :]
-    if text in (b"", b"\n") and not (complete and text):
+    mark = bom_bytes(text, source.name)
+    byte = 0 if options.keep_bom else mark
+    if len(text) - byte <= (not complete):
         return
-    if not complete:
-        text = supplied_newline(text, reading.report)
-    clean = clean_record(text, place, reading.options.errors, reading.report)
+    content, place = _opened(RawBlock(text[byte:], 1, len(text), byte, complete), source, reading)
+    clean = clean_record(content, place, options.errors, reading.report)
     if clean is not None:
         yield _packed(Strings.of([clean.data]), np.ones(1, np.int64), {}, source.name, reading, clean.characters)
 

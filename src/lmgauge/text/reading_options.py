@@ -19,11 +19,11 @@ _STORED_IF_CHOSEN = ("lists", "given", "boundary", "join", "keep")
 
 @settings
 class ReadingOptions:
-    """How a `Corpus` reads its files; `Corpus.from_files` explains each field, with the same names and defaults.
+    """How a `Corpus` reads its files.
 
     Attributes:
         unit: a segment is a line, or a whole file (document); a record always is one.
-        field: field or column that holds the text of a record; a TSV column without a name by its number.
+        field: field or column that holds the text of a record; of CSV and TSV also its number.
         group: the group of a segment: its file, or this field.
         document: what is independent, by a rule or a field: file, segment, unknown, blank-line, heading, or this field; each
             of several text files if not given.

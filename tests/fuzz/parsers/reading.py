@@ -62,7 +62,7 @@ def check_reading(path: Path, content: bytes, options: ReadingOptions, chance: r
 
 def outcome(path: str, options: ReadingOptions) -> InputError | tuple[list[bytes], dict[str, object]]:
     """Return the segments of a text and what was counted, its counts checked; or why it is refused."""
-    corpus = Corpus.read(path, options)
+    corpus = Corpus.from_files(path, reading=options)
     texts: list[bytes] = []
     size = 0
     try:

@@ -22,8 +22,8 @@ from lmgauge.models.classes.definitions import read_classes
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.ngram import model as ngram
 from lmgauge.models.ngram import storage
-from lmgauge.models.ngram.config import NgramConfig
 from lmgauge.models.ngram.settings import NgramSettings
+from lmgauge.models.ngram.storage import NgramConfig
 from lmgauge.models.protocol import digest_of
 from lmgauge.models.registry import open_unspelled
 from lmgauge.models.spelling.speller import Speller, Spelling

@@ -23,7 +23,16 @@ from lmgauge.choices import SegmentEnd  # noqa: E402
 from lmgauge.context_policy import ContextPolicy  # noqa: E402
 from lmgauge.errors import InputError, ModelFileError  # noqa: E402
 from lmgauge.models.network.sequences import BlockEvents, block_events  # noqa: E402
-from lmgauge.models.network.tokens import NO_ID, TokenMap, foreign_tokens, read_settings, trained_tokens  # noqa: E402
+from lmgauge.models.network.tokens import (  # noqa: E402
+    CONFIG_KEY,
+    NO_ID,
+    TokenMap,
+    TrainedHere,
+    foreign_tokens,
+    history_of,
+    trained_here,
+    trained_tokens,
+)
 from lmgauge.models.training.hub_tokenizer import write_tokenizer  # noqa: E402
 from lmgauge.scores import OOV  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
@@ -366,12 +375,16 @@ def test_a_tokenizer_without_a_fast_form() -> None:
 # -- tokenizers of models trained here ----------------------------------------------------------------------------------
 
 
-def trained(
-    path: Path, spec: str = "whitespace", tokens: tuple[str, ...] = ("the", "cat", "é"), **told: Any
-) -> dict[str, Any]:
+def trained(path: Path, spec: str = "whitespace", tokens: tuple[str, ...] = ("the", "cat", "é")) -> dict[str, Any]:
     tokenizer = make_tokenizer(spec)
     write_tokenizer(tokenizer, Vocabulary.from_tokens(tokens), path)
-    return {"tokenizer": tokenizer.settings(), "vocabulary": "open", "context": "stream", "reserved": "refuse"} | told
+    return {"tokenizer": tokenizer.settings(), "vocabulary": "open", "context": "stream", "reserved": "refuse"}
+
+
+def load(path: Path, told: object) -> TokenMap:
+    settings = trained_here(told, path / "config.json", TrainedHere)
+    assert settings is not None
+    return trained_tokens(path, settings)
 
 
 def damage(path: Path, change: Any) -> None:
@@ -388,7 +401,7 @@ def test_ids_of_a_model_trained_here_are_its_vocabularys(spec: str, tmp_path: Pa
         "character": tuple("the ca"),
         "byte": tuple(f"<0x{byte:02X}>" for byte in b"the ca"),
     }[spec]
-    tokens = trained_tokens(tmp_path, trained(tmp_path, spec, words))
+    tokens = load(tmp_path, trained(tmp_path, spec, words))
     assert tokens.vocabulary.tokens == ["<unk>", "<s>", "</s>", *words]
     assert tokens.network_ids.tolist() == list(range(len(words) + 3))
     assert (tokens.trained_here, tokens.running, tokens.reserved) == (True, True, "refuse")
@@ -400,7 +413,7 @@ def test_ids_of_a_model_trained_here_are_its_vocabularys(spec: str, tmp_path: Pa
 
 
 def test_reserved_tokens_in_the_text_of_a_model_trained_here(tmp_path: Path) -> None:
-    tokens = trained_tokens(tmp_path, trained(tmp_path))
+    tokens = load(tmp_path, trained(tmp_path))
     with pytest.raises(InputError, match=r"reserved token <unk>.*--reserved"):
         rows(tokens, ["the <unk> cat"])
     for line in ("the <s> cat", "the </s> cat"):
@@ -414,7 +427,7 @@ def test_reserved_tokens_in_the_text_of_a_model_trained_here(tmp_path: Path) -> 
     [
         (lambda content: content.pop("model"), "is damaged"),
         (lambda content: content["model"]["vocab"].update(dog=4), "is damaged"),  # two tokens, one id
-        (lambda content: content["model"]["vocab"].update(dog=17), "are not 0, 1, 2"),
+        (lambda content: content["model"]["vocab"].update(dog=17), "is damaged"),
         (lambda content: content["model"]["vocab"].update({"": 6}), "is damaged"),
         (lambda content: content["model"]["vocab"].update(the="x"), "is damaged"),
         (
@@ -433,31 +446,39 @@ def test_a_damaged_tokenizer(change: Any, message: str, tmp_path: Path) -> None:
     told = trained(tmp_path)
     damage(tmp_path, change)
     with pytest.raises(ModelFileError, match=message):
-        trained_tokens(tmp_path, told)
+        load(tmp_path, told)
 
 
 @pytest.mark.parametrize("missing", ["tokenizer", "vocabulary", "context", "reserved"])
 def test_settings_that_are_missing(missing: str, tmp_path: Path) -> None:
     told = trained(tmp_path)
     del told[missing]
-    with pytest.raises(ModelFileError, match=r"config\.json .* damaged"):
-        trained_tokens(tmp_path, told)
+    with pytest.raises(ModelFileError, match=rf"config\.json: is not what .* missing required field `{missing}`; copy"):
+        load(tmp_path, told)
 
 
 @pytest.mark.parametrize("told", [{"tokenizer": {"name": "nothing"}}, {"tokenizer": 5}, {"reserved": "perhaps"}])
 def test_settings_that_mean_nothing(told: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ModelFileError):
-        rows(trained_tokens(tmp_path, trained(tmp_path) | told), ["the cat"])
+        rows(load(tmp_path, trained(tmp_path) | told), ["the cat"])
 
 
 def test_a_missing_tokenizer(tmp_path: Path) -> None:
     told = trained(tmp_path)
     (tmp_path / "tokenizer.json").unlink()
     with pytest.raises(ModelFileError, match=r"has no tokenizer\.json; copy the whole folder"):
-        trained_tokens(tmp_path, told)
+        load(tmp_path, told)
 
 
-@pytest.mark.parametrize(("config", "found"), [({}, None), ({"lmgauge": {"a": 1}}, {"a": 1}), ({"lmgauge": "x"}, None)])
-def test_what_a_folder_tells_of_its_training(config: dict[str, Any], found: object, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    assert read_settings(tmp_path) == found
+def test_the_epochs_of_a_training(tmp_path: Path) -> None:
+    epochs = [{"epoch": 1, "perplexity": 9.5, "learning_rate": 1.0}]
+    for config, found in ({}, []), ({CONFIG_KEY: "x"}, []), ({CONFIG_KEY: {"training": {"history": epochs}}}, epochs):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        assert history_of(tmp_path) == found
+
+
+@pytest.mark.parametrize("told", [{}, {"training": 3}, {"training": {"history": [{"epoch": 1}]}}])
+def test_epochs_that_are_damaged(told: object, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({CONFIG_KEY: told}))
+    with pytest.raises(ModelFileError, match=r"config\.json: is not what a trained network says of itself"):
+        history_of(tmp_path)

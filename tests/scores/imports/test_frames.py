@@ -62,7 +62,7 @@ def test_an_unknown_unit_is_asked_for(tmp_path: Path, content: str) -> None:
     [
         ('[[["a", 0.5], ["b", 0.25]]]', "all scores are between 0 and 1: are they probabilities?"),
         ('[[["a", -1.5], ["b", 2.0]]]', "a log-probability is '2.0'"),
-        ('[[["a", NaN]]]', "a score is NaN"),
+        ('[[["a", NaN]]]', "a log-probability is NaN"),
         ('[[["a", -1.5]], [["b", "x"]]]', "item 2: 'x' is not a number"),
         ('[[["a", -1.5]], ["b"]]', "item 2: is not a list of tokens with their scores"),
         ("token,surprisal\na\n", "log:2: 1 column, where the first line has 2"),
@@ -113,8 +113,8 @@ def test_a_table_of_unknown_columns_is_told_the_recipe(tmp_path: Path) -> None:
         InputError, match=r"columns 'segment', 'token', 'model_a', 'model b_bits'; name the one .* --logprob COLUMN"
     ):
         open_logs([path])
-    with pytest.raises(InputError, match=r"a table is imported first: `lmgauge import .*x.tsv --logprob COLUMN"):
-        open_run(path)
+    with pytest.raises(InputError, match=r"another table is imported first: `lmgauge import .*x.tsv --logprob COLUMN"):
+        list(open_run(path).batches())
     with pytest.raises(UsageError, match="logprob names a column of a table; output of kenlm is none"):
         open_logs([path], "kenlm", None, "model_a")
 

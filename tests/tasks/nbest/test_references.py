@@ -53,7 +53,7 @@ def test_an_utterance_without_words_and_references_without_lists(tmp_path: Path)
         ("u1 a\nu1 b\n", "ref:2: the id 'u1' is on line 1 too"),
         ("a (u1)\nb (u1)\n", "ref:2: the id 'u1' is on line 1 too"),
         ("{ a / b } c (u1)\n", "ref:1: the reference has alternatives"),
-        ('{"id": "u1"}\n', "ref:1: a reference needs the fields 'id' (an id) and 'text' (a text)"),
+        ('{"id": "u1"}\n', "ref:1: a record needs the fields 'id' (an id) and 'text' (a text)"),
         ('{"id": "u1", "text": "a"}\nu2 b\n', "ref:2: not valid JSON"),
     ],
 )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import FirstToken
+from lmgauge.choices import FirstToken, NgramContext
+from lmgauge.decoding import decode
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.protocol import read_config
-from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
+from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, check_largest_id
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import load_tokenizer
@@ -24,6 +24,7 @@ from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+T = TypeVar("T")
 CONFIG_KEY = "lmgauge"
 NO_ID = -1
 
@@ -131,40 +132,51 @@ class TokenMap:
         return replace(self, vocabulary=vocabulary, network_ids=np.concatenate((self.network_ids, free)))
 
 
-def trained_tokens(path: Path, settings: Mapping[str, Any]) -> TokenMap:
+@dataclass
+class TrainedHere:
+    """What the config.json of a network that lmgauge trained says of its tokens."""
+
+    tokenizer: dict[str, Any]
+    vocabulary: Literal["open", "closed"]
+    context: NgramContext
+    reserved: ReservedPolicy
+    vocabulary_fingerprint: str | None = None
+
+
+@dataclass
+class _Training:
+    history: list[dict[str, int | float]]
+
+    def __post_init__(self) -> None:
+        if not all({"epoch", "learning_rate"} <= epoch.keys() for epoch in self.history):
+            raise ValueError("an epoch has no number, or no learning rate")
+
+
+@dataclass
+class _Curves:
+    training: _Training
+
+
+def trained_tokens(path: Path, settings: TrainedHere) -> TokenMap:
     """Return the tokens of a network that lmgauge trained: its ids are the vocabulary's."""
     if not (path / TOKENIZER_FILE).is_file():
         raise ModelFileError(f"{path}: has no {TOKENIZER_FILE}; copy the whole folder")
     try:
-        tokenizer = load_tokenizer(settings["tokenizer"], path)
-        tokens = strings_by_id(json.loads((path / TOKENIZER_FILE).read_bytes()))
-        vocabulary = Vocabulary.from_tokens(tokens[3:], closed=settings["vocabulary"] == "closed")
-        running, reserved = settings["context"] == "stream", settings["reserved"]
-        if reserved not in RESERVED_POLICIES:
-            raise ValueError(f"reserved is {reserved!r}")
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path}: config.json or {TOKENIZER_FILE} is damaged: {error}") from error
+        tokens = HuggingFaceTokenizer.from_file(path / TOKENIZER_FILE).strings
+        vocabulary = Vocabulary.from_tokens(tokens[3:], closed=settings.vocabulary == "closed")
+    except InputError as error:
+        raise ModelFileError(f"{path}: {TOKENIZER_FILE} is damaged: {error}") from error
     if tuple(tokens[:3]) != SPECIAL_TOKENS:
         raise ModelFileError(
             f"{path}: {TOKENIZER_FILE} does not begin with {', '.join(SPECIAL_TOKENS)}; it is another model's"
         )
-    if settings.get("vocabulary_fingerprint", vocabulary.ids_fingerprint) != vocabulary.ids_fingerprint:
+    if settings.vocabulary_fingerprint not in (None, vocabulary.ids_fingerprint):
         raise ModelFileError(
             f"{path}: {TOKENIZER_FILE} is not the one this model was trained with; copy the whole folder again"
         )
-    ids = np.arange(len(vocabulary), dtype=np.int64)
-    return TokenMap(tokenizer, vocabulary, ids, trained_here=True, running=running, reserved=reserved)
-
-
-def strings_by_id(content: Mapping[str, Any]) -> list[str]:
-    """Return all token strings of a tokenizer.json, by id."""
-    model = content["model"]["vocab"]
-    numbered = list(model.items()) if isinstance(model, dict) else [(token, i) for i, (token, _) in enumerate(model)]
-    numbered += [(token["content"], token["id"]) for token in content.get("added_tokens", ())]
-    by_id = {int(number): str(token) for token, number in numbered}
-    if sorted(by_id) != list(range(len(by_id))) or len(by_id) < len(set(numbered)):
-        raise ValueError("the ids of its tokens are not 0, 1, 2, ...")
-    return [by_id[number] for number in range(len(by_id))]
+    tokenizer, ids = load_tokenizer(settings.tokenizer, path), np.arange(len(vocabulary), dtype=np.int64)
+    running = settings.context == "stream"
+    return TokenMap(tokenizer, vocabulary, ids, trained_here=True, running=running, reserved=settings.reserved)
 
 
 def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
@@ -203,8 +215,8 @@ def _set_around(tokenizer: PreTrainedTokenizerBase) -> tuple[tuple[int, ...], tu
 def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
     """Return the tokens of a network in memory: those of its folder if lmgauge trained it, else those of the tokenizer."""
     # tokenizer: its own.
-    settings = getattr(network.config, CONFIG_KEY, None)
-    if not isinstance(settings, dict):
+    settings = trained_here(getattr(network.config, CONFIG_KEY, None), name, TrainedHere)
+    if settings is None:
         return foreign_tokens(tokenizer, name)
     for folder in (network.config.name_or_path, getattr(tokenizer, "name_or_path", "")):
         if folder and (Path(folder) / TOKENIZER_FILE).is_file():
@@ -218,7 +230,14 @@ def _distinct(token: str) -> str:
     return f"{token} (text)" if token in SPECIAL_TOKENS else token
 
 
-def read_settings(path: Path) -> dict[str, Any] | None:
-    """Return what config.json says under "lmgauge" of tokens and training; None for a model from elsewhere."""
-    settings = read_config(path).get(CONFIG_KEY)
-    return settings if isinstance(settings, dict) else None
+def trained_here(settings: object, where: object, kind: type[T]) -> T | None:
+    """Return what a configuration says under "lmgauge"; None for a network from elsewhere."""
+    if not isinstance(settings, dict):
+        return None
+    return decode(settings, kind, where, "what a trained network says of itself", "copy the model again", ModelFileError)
+
+
+def history_of(path: Path) -> list[dict[str, int | float]]:
+    """Return the figures of each epoch of the training of a network, from its folder; empty if it was not trained here."""
+    curves = trained_here(read_config(path).get(CONFIG_KEY), path / "config.json", _Curves)
+    return [] if curves is None else curves.training.history

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from functools import cached_property
@@ -15,16 +14,15 @@ from numpy.typing import NDArray
 from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.digests import digest
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.models.given import alone, targets_only
-from lmgauge.models.ngram.config import NgramConfig
 from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.states import StepsWords
-from lmgauge.models.ngram.storage import is_ngram_folder, read_model, write_model
+from lmgauge.models.ngram.storage import NgramConfig, is_ngram_folder, read_model, write_model
 from lmgauge.models.ngram.sums import SumsSegments
 from lmgauge.models.ngram.tables import NgramTables
-from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
+from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context, checked
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
@@ -396,26 +394,16 @@ def load_ngram_model(path: str | Path, *, just_written: bool = False) -> NgramMo
     settings, record = _part(NgramSettings, config), _part(TrainingRecord, config)
     model = NgramModel(stored.tables, stored.vocabulary, tokenizer, settings, record)
     model.loaded_by = load_ngram_model, (path.absolute(),)
-    model.__dict__["checksums"] = [int(checksum, 16) for checksum in config.checksums]  # just compared
-    if stored.trusted and _plain(tokenizer.settings()) == config.tokenizer:
-        model.__dict__ |= {"fingerprint": config.fingerprint, "types": config.types}
-        model.vocabulary.__dict__["ids_fingerprint"] = config.vocabulary_fingerprint
-        if config.words_fingerprint is not None:
-            model.vocabulary.__dict__["fingerprint"] = config.words_fingerprint
-        return model
-    own = model.to_dict() | {"fingerprint": model.fingerprint}
-    for name in ("fingerprint", "types", "vocabulary_size", "vocabulary_fingerprint", "words_fingerprint"):
-        if getattr(config, name) not in (None, own[name]):
-            raise ModelFileError(
-                f"{path}: {name!r} in config.json is not that of the model; a file was exchanged or damaged"
-            )
-    stored.remember()
+    model.__dict__ |= {"checksums": [int(checksum, 16) for checksum in config.checksums], "types": config.types}
+    if not stored.trusted or tokenizer.settings() != config.tokenizer:
+        checked(model, path, config.fingerprint)
+        stored.remember()
+    model.__dict__["fingerprint"] = config.fingerprint
+    model.vocabulary.__dict__["ids_fingerprint"] = config.vocabulary_fingerprint
+    if config.words_fingerprint is not None:
+        model.vocabulary.__dict__["fingerprint"] = config.words_fingerprint
     return model
 
 
 def _part(kind: type[T], config: NgramConfig) -> T:
     return kind(**{field.name: getattr(config, field.name) for field in fields(kind)})  # type: ignore[arg-type]
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value, default=str))

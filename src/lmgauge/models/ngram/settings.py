@@ -171,10 +171,9 @@ class TrainingRecord:
 
 def read_word_list(path: str | Path) -> list[str]:
     """Return the words of a file, one per line, as `words` of `lmgauge.train`."""
-    from lmgauge.records.lines import text_lines
-    from lmgauge.records.sources import find_sources
+    from lmgauge.text.documents import Corpus
     from lmgauge.text.vocabulary import SPECIAL_TOKENS
 
     # Blank lines and special tokens are left out.
-    lines = text_lines(find_sources(path, "text")[0])
-    return [word for _, line in lines if (word := line.strip()) and word not in SPECIAL_TOKENS]
+    texts = (block.text(i).decode() for block in Corpus.from_files(path, group=None) for i in range(len(block)))
+    return [word for text in texts if (word := text.strip()) and word not in SPECIAL_TOKENS]

@@ -13,18 +13,20 @@ import logging
 import mmap
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.decoding import Meta
 from lmgauge.errors import ModelFileError, NotEnoughMemoryError
 from lmgauge.files import writing_directory
+from lmgauge.json_text import from_json
 from lmgauge.memory import ask_for_huge_pages, is_larger_than_free, size_in_words
-from lmgauge.models.ngram.config import NgramConfig
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
+from lmgauge.models.ngram.settings import MAX_ORDER, NgramSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.verified_files import FileState
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, digest_of, is_folder_of, read_own_config, write_config
@@ -45,6 +47,29 @@ _CHUNK = 1 << 24
 _LOGGER = logging.getLogger(__name__)
 _DTYPES = {"U64": np.uint64, "U32": np.uint32, "I64": np.int64, "F32": np.float32, "U8": np.uint8}
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NgramConfig(TrainingRecord, NgramSettings):
+    """What config.json says of a model, settings and record among it."""
+
+    order: Annotated[int, Meta(ge=1, le=MAX_ORDER)]
+    vocabulary: Literal["open", "closed"]
+    vocabulary_fingerprint: str
+    words_fingerprint: str | None = None  # since 0.3.0
+    types: list[int]
+    tokenizer: dict[str, Any]
+    full_context: bool
+    unseen: Annotated[float, Meta(ge=0, le=1)]
+    checksums: list[Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]]  # of each table of order 2, 3, ...
+    training: dict[str, str | int | float] = field(default_factory=dict)
+    fingerprint: str
+    sha256: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.checksums) != self.order - 1:
+            raise ValueError(f"there are {len(self.checksums)} checksums for order {self.order}")
 
 
 @dataclass(frozen=True)
@@ -188,7 +213,7 @@ def _check_header(file: Path) -> None:
 
 def _arrays(file: Path, mapped: mmap.mmap) -> dict[str, NDArray[Any]]:
     length = int.from_bytes(mapped[:8], "little")
-    header = json.loads(mapped[8 : 8 + length])
+    header = from_json(mapped[8 : 8 + length])
     arrays: dict[str, NDArray[Any]] = {}
     for name, tensor in header.items():
         if name == "__metadata__":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, UsageError, needing
-from lmgauge.models.network.tokens import strings_by_id
+from lmgauge.json_text import from_json
 from lmgauge.models.training.checkpoints import CheckpointFolder
 from lmgauge.models.training.hub_tokenizer import special_token
 from lmgauge.text.documents import Corpus
@@ -113,24 +113,20 @@ def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
     """Return the vocabulary that a tokenizer brings: all its subwords, or all bytes; None where the text decides."""
     if tokenizer.unit == "byte":
         return Vocabulary.from_tokens([f"<0x{value:02X}>" for value in range(256)])
-    if tokenizer.unit != "subword":
-        return None
-    return Vocabulary.from_tokens(strings_by_id(json.loads(tokenizer.files()[TOKENIZER_FILE]))[3:])
+    return Vocabulary.from_tokens(tokenizer.strings[3:]) if isinstance(tokenizer, HuggingFaceTokenizer) else None
 
 
 def with_our_ids(tokenizer: Tokenizer) -> Tokenizer:
     """Return the same tokenizer with `<unk>`, `<s>` and `</s>` as its ids 0, 1 and 2, and its other tokens after them."""
-    if tokenizer.unit != "subword":
+    if not isinstance(tokenizer, HuggingFaceTokenizer):
         return tokenizer
-    try:
-        content = json.loads(tokenizer.files()[TOKENIZER_FILE])
-        old = strings_by_id(content)
-        if tuple(old[:3]) == SPECIAL_TOKENS:
-            return tokenizer
-        ordered = [*SPECIAL_TOKENS, *(token for token in old if token not in SPECIAL_TOKENS)]
-        _renumber(content, {token: number for number, token in enumerate(ordered)})
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"tokenizer {tokenizer.name}: its ids cannot be used: {error}") from error
+    if "" in tokenizer.strings:
+        raise InputError(f"tokenizer {tokenizer.name}: its ids cannot be used: they are not 0, 1, 2, ...")
+    if tuple(tokenizer.strings[:3]) == SPECIAL_TOKENS:
+        return tokenizer
+    content = from_json(tokenizer.files()[TOKENIZER_FILE])
+    ordered = [*SPECIAL_TOKENS, *(token for token in tokenizer.strings if token not in SPECIAL_TOKENS)]
+    _renumber(content, {token: number for number, token in enumerate(ordered)})
     return HuggingFaceTokenizer(json.dumps(content, ensure_ascii=False).encode(), tokenizer.name)
 
 

@@ -12,7 +12,7 @@ from lmgauge.records.jsonl import object_rows
 from lmgauge.records.lines import text_lines
 from lmgauge.records.records import Fields, Row
 from lmgauge.records.sources import find_sources
-from lmgauge.tasks.nbest.lines import by_id, read_table
+from lmgauge.tasks.nbest.lines import by_id, cut_ids
 from lmgauge.tasks.settings import NbestReading
 from lmgauge.tasks.transcripts import Utterance, format_of, marks_notes, read_trn
 
@@ -36,10 +36,11 @@ def references_of(
     return [known[utterance] for utterance in ids], notes
 
 
-def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[str, str]) -> list[str]:
+def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[str, str], id_field: str = "id") -> list[str]:
     """Return who speaks each utterance."""
     # speakers_of(["u1", "u2"], {"u1": "anna", "u2": "ben"}) -> ['anna', 'ben']
-    known = speakers if isinstance(speakers, Mapping) else {key: name for key, (_, name) in read_table(speakers).items()}
+    named = NbestReading(id=id_field, field="speaker")
+    known = speakers if isinstance(speakers, Mapping) else _read(speakers, ids, named, "a speaker")[0]
     absent = [utterance for utterance in ids if not known.get(utterance)]
     if absent:
         name = "speakers" if isinstance(speakers, Mapping) else os.fspath(speakers)
@@ -47,21 +48,25 @@ def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[s
     return [known[utterance] for utterance in ids]
 
 
-def _read(path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReading) -> tuple[Mapping[str, str], list[str]]:
+def _read(
+    path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReading, what: str = "a text"
+) -> tuple[Mapping[str, str], list[str]]:
+    # By the ids of utterances what a file says of each, and notes.
     source = find_sources(path)[0]
     notes: list[str] = []
-    lines = [] if source.format in ("csv", "parquet") else [one for one in text_lines(source) if one[1].strip()]
+    lines = [one for one in text_lines(source) if one[1].strip()] if source.format in ("text", "tsv") else []
     first = lines[0][1] if lines else ""
-    if format_of(source.stored_path, None) == "trn" or _ends_with_ids(lines, ids):
+    if format_of(source.stored_path, None) == "trn" or (lines and _ends_with_ids(lines, ids)):
         spoken = [(number, one) for number, line in lines for one in _of_trn(line, f"{source.name}:{number}")]
         rows = [(number, one.id, one.text) for number, one in spoken]
         notes = marks_notes(source.name, (one for _, one in spoken))
-    elif source.format in ("text", "tsv") and not first.lstrip().startswith("{") and reading.field not in first.split("\t"):
-        return {key: text for key, (_, text) in read_table(path).items()}, notes
+    elif source.format == "text" and first.lstrip().startswith("{"):
+        rows = [_of_row(row, f"{source.name}:{row.number}", reading, what) for row in object_rows(lines, source.name)]
+    elif source.format == "text" or (lines and reading.field not in first.split("\t")):
+        rows = list(cut_ids(lines))
     else:
-        is_table = source.format not in ("text", "jsonl")
-        records = reader_of(source, Fields()).rows() if is_table else object_rows(lines, source.name)
-        rows = [_of_row(row, f"{source.name}:{row.number}", reading) for row in records]
+        records = reader_of(source, Fields()).rows()
+        rows = [_of_row(row, f"{source.name}:{row.number}", reading, what) for row in records]
     return {key: text for key, (_, text) in by_id(rows, source.name).items()}, notes
 
 
@@ -79,8 +84,8 @@ def _of_trn(line: str, where: str) -> Iterator[Utterance]:
         yield utterance
 
 
-def _of_row(row: Row, where: str, reading: NbestReading) -> tuple[int, str, str]:
+def _of_row(row: Row, where: str, reading: NbestReading, what: str) -> tuple[int, str, str]:
     utterance, text = row.fields.get(reading.id), row.fields.get(reading.field)
     if isinstance(utterance, bool) or not isinstance(utterance, (str, int)) or not isinstance(text, str):
-        raise InputError(f"{where}: a reference needs the fields {reading.id!r} (an id) and {reading.field!r} (a text)")
+        raise InputError(f"{where}: a record needs the fields {reading.id!r} (an id) and {reading.field!r} ({what})")
     return row.number, str(utterance), text

@@ -240,7 +240,7 @@ class Rescoring:
         # First and best hypotheses as two systems; error rates of the hypotheses with the fewest and the most errors.
         statistics = count_errors(lists, references, self.metric, self.comparison.threads)
         who = self.settings.document
-        codes = None if who is None else document_codes(speakers_of(lists.ids, who), len(lists))
+        codes = None if who is None else document_codes(speakers_of(lists.ids, who, self.reading.id), len(lists))
         by = UNKNOWN if who is None else "speakers or calls"
         rows = IndependentRows.of([statistics[lists.offsets[:-1]], statistics[best]], codes, by)
         systems = compare_systems(self.metric, [FIRST, RESCORED], rows, 1, settings=self.comparison)

@@ -224,7 +224,7 @@ def form_of_best(path: str | os.PathLike[str]) -> Literal["jsonl", "trn", "kaldi
     """Return the form in which the best hypotheses are written to a file of this name, which is how they are read again."""
     suffix = os.path.splitext(path)[1].lower()
     known = format_of(os.fspath(path), None) or BY_SUFFIX.get(suffix, "text")
-    if known in ("stm", "tsv", "parquet") or suffix in COMPRESSIONS:
+    if known not in ("kaldi", "text", "trn", "jsonl") or suffix in COMPRESSIONS:
         raise UsageError(f"-o {os.fspath(path)}: the best hypotheses are written as .txt, .trn or .jsonl, not as {suffix}")
     return "jsonl" if known == "jsonl" else "trn" if known == "trn" else "kaldi"
 

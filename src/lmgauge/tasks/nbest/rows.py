@@ -24,9 +24,8 @@ def read_rows(rows: Iterable[Row], source: Source, reading: NbestReading, builde
     """Add the lists of a file of records."""
     for number, record in rows:
         where = f"{source.name}:{number}"
-        if source.format in ("csv", "tsv"):
-            titles = [name for name in reading.score or SCORES if name in record]
-            record = record | {name: as_number(record[name], "a number", where) for name in titles}
+        cells = {name: cell for name in reading.score or SCORES if isinstance(cell := record.get(name), str)}
+        record = record | {name: as_number(cell, "a number", where) for name, cell in cells.items()}
         utterance = record.get(reading.id)
         if isinstance(utterance, bool) or not isinstance(utterance, (str, int)):
             raise InputError(f"{where}: {_missing(record, reading.id, 'the id of the utterance', '--id')}")

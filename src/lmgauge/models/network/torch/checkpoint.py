@@ -20,7 +20,7 @@ from safetensors import safe_open
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.json_text import from_json
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.network.tokens import TokenMap, foreign_tokens, read_settings, trained_tokens
+from lmgauge.models.network.tokens import CONFIG_KEY, TokenMap, TrainedHere, foreign_tokens, trained_here, trained_tokens
 from lmgauge.models.network.torch.allocator import settle_after_fork
 from lmgauge.models.network.torch.precision import FLOAT32_INSTEAD, in_bfloat16
 from lmgauge.models.protocol import UnknownKindError, read_config
@@ -183,12 +183,11 @@ def _network(source: str, dtype: torch.dtype, device: torch.device, *, trust: bo
 
 
 def _tokens(source: str, folder: Path | None, options: ScoringOptions, *, only_local: bool) -> TokenMap:
-    settings = None if folder is None else read_settings(folder)
-    if folder is not None and settings is not None:
-        return trained_tokens(folder, settings)
-    if folder is not None and not any((folder / name).exists() for name in _TOKENIZER_FILES):
-        # The library would make one up.
-        raise ModelFileError(f"{source}: has no tokenizer ({_TOKENIZER_FILES[0]}); copy the whole folder")
+    if folder is not None:
+        if settings := trained_here(read_config(folder).get(CONFIG_KEY), folder / "config.json", TrainedHere):
+            return trained_tokens(folder, settings)
+        if not any((folder / name).exists() for name in _TOKENIZER_FILES):  # the library would make one up
+            raise ModelFileError(f"{source}: has no tokenizer ({_TOKENIZER_FILES[0]}); copy the whole folder")
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(

@@ -16,7 +16,7 @@ from lmgauge.models.ngram.adjusted_counts import HISTOGRAM, cutoff_of
 from lmgauge.models.ngram.discounts import MASS_BITS, NO_DISCOUNTS, Discounts, KernelDiscounts, estimate_discounts
 from lmgauge.models.ngram.hash_table import Table
 from lmgauge.models.ngram.interpolation import additive_unigrams, share_left, unigram_probabilities
-from lmgauge.models.ngram.partitioned.counting import Counted
+from lmgauge.models.ngram.partitioned.counting import Counted, Counts
 from lmgauge.models.ngram.partitioned.links import Grams, Links, Parts, add_up, answers_to, joined, transposed
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings
 from lmgauge.text.vocabulary import BOS
@@ -107,7 +107,7 @@ def estimate(
     shape = links.shape
     continuation = settings.kind in CONTINUATION and shape.order > 1
     takes = [
-        (shape.vocabulary, continuation, settings.cutoffs, own, {k: links.of(k, p) for k in shape.orders})
+        (shape.vocabulary, continuation, settings.cutoffs, own.orders, {k: links.of(k, p) for k in shape.orders})
         for p, own in enumerate(counted)
     ]
     makes = _Adjusted(dict.fromkeys(shape.orders, (NEW, NEW)), NEW, NEW, NEW)
@@ -141,13 +141,15 @@ def estimate(
     return Estimated(unigrams, grams, entries, discounts, unseen)
 
 
-def _adjust(taken: tuple[int, bool, Sequence[int], Counted, dict[int, list[Stored]]], read: Read) -> Iterator[Array]:
+def _adjust(
+    taken: tuple[int, bool, Sequence[int], dict[int, Counts], dict[int, list[Stored]]], read: Read
+) -> Iterator[Array]:
     # Make the counts that the smoothing works with: a cut-off looks at occurrences, whatever these are.
-    vocabulary, continuation, cutoffs, counted, requests = taken
+    vocabulary, continuation, cutoffs, orders, requests = taken
     histogram = np.zeros((len(requests), HISTOGRAM + 1), np.int64)
     entries = np.zeros(len(requests), np.int64)
     for k, asked in requests.items():
-        counts = read(counted.orders[k].counts)
+        counts = read(orders[k].counts)
         cutoff = cutoff_of(cutoffs, k)
         dropped = (counts <= cutoff).astype(np.uint8) if cutoff else np.zeros(0, np.uint8)
         if continuation and asked:
@@ -163,7 +165,7 @@ def _adjust(taken: tuple[int, bool, Sequence[int], Counted, dict[int, list[Store
     yield histogram
     yield entries
     # A partition has its bigrams once each, so counting their last words counts what precedes each word.
-    yield np.bincount(read(counted.orders[2].words), minlength=vocabulary)
+    yield np.bincount(read(orders[2].words), minlength=vocabulary)
 
 
 def _estimate_orders(
@@ -311,11 +313,10 @@ def _table(order: _Order, own: _Counts, read: Read) -> tuple[Table, NDArray[np.f
     fields[:, 0] += 1  # a key is parent << 32 | word, and one
     fields[:, 1] = read(own.parents)
     fields[:, 2] = read(own.adjusted)
-    lower: NDArray[np.float32] = np.zeros(0, np.float32)
+    lower: NDArray[np.float32] = read(own.lower[0]) if order.k == 2 and own.lower else np.zeros(0, np.float32)
     if order.k == 2:
         # The suffix of a bigram is its last word, an id: all partitions read the unigrams.
         fields[:, 3] = words
-        lower = read(own.lower[0]) if own.lower else lower
     elif not order.is_additive:
         # Of longer n-grams the suffix lies in some other partition. Its probability came as an answer, in the order of the
         # rows, so that the row is where it stands.
@@ -340,7 +341,6 @@ def _weights(order: _Order, sums: Array) -> tuple[Array, Array]:
 
 def _lower_totals(own: _Contexts, contexts: int, read: Read) -> NDArray[np.float64]:
     # What the distribution after h' sums to, for each context h, float64 [contexts].
-    if own.words is not None:
-        of_words: NDArray[np.float64] = read(own.totals[0])[read(own.words)]
-        return of_words
-    return joined(read, own.totals, contexts, np.uint64).view(np.float64)
+    if own.words is None:
+        return joined(read, own.totals, contexts, np.uint64).view(np.float64)
+    return np.asarray(read(own.totals[0])[read(own.words)], np.float64)

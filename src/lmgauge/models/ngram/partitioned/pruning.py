@@ -211,12 +211,12 @@ def _rows(own: _Own, read: Read) -> _Rows:
 
 def _choose_all(engine: Engine, links: Links, grams: list[list[Grams]], lost: list[list[_Lost]]) -> list[list[_Chosen]]:
     # Choose what stays, downward from the highest order; what is returned begins with the lowest.
-    every = list[list[_Chosen]]()
+    every, needs = list[list[_Chosen]](), Parts()
     longer: list[_Longer | None] = [None] * len(grams[0])
-    needs = Parts()
     for k in range(links.shape.order, 1, -1):
         rows = grams[k - 2]
-        takes = [(k, *of_all) for of_all in zip(rows, lost[k - 2], longer, strict=True)]
+        found = zip(rows, lost[k - 2], longer, strict=True)
+        takes = [(row, own.large, own.in_chunks if k > 2 else None, above) for row, own, above in found]
         makes = _Chosen(NEW, NEW, [NEW] * (links.shape.chunks if k > 2 else 0))
         every.insert(0, engine.run(f"choose-{k}", _choose, takes, makes, f"pruning: choosing of order {k}"))
         engine.drop([(row.probabilities, row.dropped) for row in rows], lost[k - 2], needs)
@@ -229,11 +229,11 @@ def _choose_all(engine: Engine, links: Links, grams: list[list[Grams]], lost: li
     return every
 
 
-def _choose(taken: tuple[int, Grams, _Lost, _Longer | None], read: Read) -> Iterator[Array]:
+def _choose(taken: tuple[Grams, Stored, Stored | None, _Longer | None], read: Read) -> Iterator[Array]:
     # Choose the n-grams that stay, and blanks; yield how many are held and how many go.
-    k, own, lost, above = taken
+    own, large, in_chunks, above = taken
     probabilities = read(own.probabilities)
-    chosen = np.where(read(lost.large), probabilities, np.float32(_GONE))
+    chosen = np.where(read(large), probabilities, np.float32(_GONE))
     if above is not None:
         longer, parents = read(above[0]), read(above[1])
         for part in _blocks(len(longer)):
@@ -251,9 +251,9 @@ def _choose(taken: tuple[int, Grams, _Lost, _Longer | None], read: Read) -> Iter
     held = (chosen >= _BLANK).view(np.uint8)
     listed = len(chosen) - int(np.count_nonzero(read(own.dropped)))
     yield np.array([np.count_nonzero(held), listed - np.count_nonzero(chosen >= 0)], np.int64)
-    if k > 2:
+    if in_chunks is not None:
         # held [1, 0, 1], two rows new in chunk 0 and one in chunk 1 -> [1, 0] and [1]: the way back goes by chunks, too.
-        yield from np.split(held, np.cumsum(read(lost.in_chunks))[:-1])
+        yield from np.split(held, np.cumsum(read(in_chunks))[:-1])
 
 
 def _reweigh_all(

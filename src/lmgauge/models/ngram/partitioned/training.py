@@ -7,7 +7,6 @@ resumed after the last finished task.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator
@@ -110,9 +109,7 @@ def _described(settings: NgramTrainingSettings, corpus: Corpus) -> dict[str, Any
     words: Any = settings.words  # read, if it was a file
     words = None if words is None else digest("\n".join(words))
     values = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "normalizer"}
-    values |= {"tokenizer": make_tokenizer(settings.tokenizer).settings(), "words": words, "files": files}
-    described: dict[str, Any] = json.loads(json.dumps(values, default=str))
-    return described
+    return values | {"tokenizer": make_tokenizer(settings.tokenizer).settings(), "words": words, "files": files}
 
 
 def _stamp(source: Source) -> tuple[int | None, int | str]:
