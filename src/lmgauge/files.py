@@ -80,8 +80,8 @@ def naming(path: PathLike, temporaries: Sequence[Path] = ()) -> Iterator[None]:
 def refuse_replacing(outputs: Mapping[str, PathLike | None], inputs: Iterable[PathLike]) -> None:
     """Refuse outputs that would replace what the same command reads, or each other."""
     read = [os.fspath(path) for path in inputs]
-    given = {name: path for name, path in outputs.items() if path is not None and str(path) != STANDARD_STREAM}
-    written = [(name, path if is_remote(path) else local_path(path)) for name, path in given.items()]
+    named = {name: path for name, path in outputs.items() if path is not None and str(path) != STANDARD_STREAM}
+    written = [(name, path if is_remote(path) else local_path(path)) for name, path in named.items()]
     for number, (name, target) in enumerate(written):
         shown = f"{name} {shown_name(target)}"
         for source in read:
