@@ -23,7 +23,7 @@ from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals
 from lmgauge.filtering.document_scores import DocumentScores as DocumentScores
 from lmgauge.filtering.percentiles import Percentiles as Percentiles
 from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
-from lmgauge.filtering.selection_results import Selection as Selection
+from lmgauge.filtering.selection import Selection as Selection
 from lmgauge.models.mixture.static import StaticMixture as StaticMixture
 from lmgauge.models.ngram.pruning import PrunedModel as PrunedModel
 from lmgauge.models.scored_text import ScoredText as ScoredText

@@ -148,13 +148,13 @@ def test_what_is_read_is_not_replaced(tmp_path: Path) -> None:
 def test_a_run_that_is_stopped_leaves_the_model_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lmgauge.models.spelling import storage
 
-    def stopped(*_: object) -> None:
+    def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     folder = tmp_path / "model"
     of_words().save(folder)
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    monkeypatch.setattr(storage, "digest_of", stopped)
+    monkeypatch.setattr(storage, "write_config", stopped)
     with pytest.raises(KeyboardInterrupt):
         lmgauge.spell(folder, LEARN, output=folder)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before

@@ -26,33 +26,23 @@ def run(*arguments: str | Path) -> Result:
     return commands.run("select", *arguments)
 
 
-def test_a_share_is_found_and_written(pool: Path) -> None:
-    cuts = ("--cuts", "1/8,25%,0.5,1", "--order", "2")
-    result = run(pool / "pool.txt", "--target", pool / "target.txt", "-o", pool / "out.txt", *cuts)
+def test_a_share_is_written(pool: Path) -> None:
+    options = ("--share", "1/8", "--order", "2")
+    result = run(pool / "pool.txt", "--target", pool / "target.txt", "-o", pool / "out.txt", *options)
     assert result.exit_code == 0, result.output
-    assert "Selecting helps" in result.stdout
-    assert "12.50 %\t" in result.stdout
-    assert "5 of 20 contiguous blocks of the target are held out" in result.stdout
+    assert "12.50 % of the pool's text" in result.stdout
     written = (pool / "out.txt").read_text(encoding="utf-8").splitlines()
     lines = iter((pool / "pool.txt").read_text(encoding="utf-8").splitlines())
     assert all(line in lines for line in written)  # in their order
     assert 0 < len(written) < 1400
 
 
-def test_json_has_every_share(pool: Path) -> None:
-    arguments = (pool / "pool.txt", "--target", pool / "target.txt", "--cuts", "1/4,1", "--order", "2", "--json")
-    value = json.loads(run(*arguments).stdout)
-    assert [cut["share"] for cut in value["cuts"]] == [0.25, 1]
-    assert value["chosen"]["share"] == value["best_share"]
-    assert value["outputs"] == []
-    assert value["signature"].startswith("select|score:cross-entropy-difference|model:mkn2@")
-
-
-def test_how_much_can_be_said_by_hand(pool: Path) -> None:
+def test_how_much_is_said_by_a_share_or_a_difference(pool: Path) -> None:
     by_share = run(pool / "pool.txt", "--target", pool / "target.txt", "--share", "10%", "--json")
     value = json.loads(by_share.stdout)
     assert value["chosen"]["share"] == 0.1
-    assert value["chosen"]["perplexity"] is None
+    assert value["outputs"] == []
+    assert value["signature"].startswith("select|score:cross-entropy-difference|model:mkn3@")
     threshold = value["chosen"]["threshold"]
     by_difference = run(pool / "pool.txt", "--target", pool / "target.txt", f"--max-difference={threshold!r}", "--json")
     assert json.loads(by_difference.stdout)["chosen"]["documents"] >= value["chosen"]["documents"]
@@ -73,10 +63,9 @@ def test_bad_records_stop_nothing_unless_that_is_asked_for(pool: Path) -> None:
     [
         (("--share", "most"), "'most' is not a number such as 0.25, 1/4 or 25%"),
         (("--share", "1/0"), "is not a number"),
-        (("--cuts", "1/4,x"), "is not a list of numbers like 0.5,0.5"),
-        (("--cuts", ""), "is not a list of numbers"),
+        ((), "say how much is selected"),
         (("--smoothing", "mle"), "mle"),
-        (("--field", "body"), "names a field of records, and the text is plain"),
+        (("--field", "body", "--share", "10%"), "names a field of records, and the text is plain"),
     ],
 )
 def test_mistakes_are_refused(pool: Path, options: tuple[str, ...], message: str) -> None:

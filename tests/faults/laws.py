@@ -148,7 +148,8 @@ def _failure(plain: Undisturbed, outcome: Outcome, left: dict[str, bytes | None]
         whole = [path for path in plain.command.outputs if _part(left, path) == _part(plain.after, path)]
         several = plain.before | {name: content for path in whole for name, content in _part(plain.after, path).items()}
         several |= {str(folder): None for path in whole for folder in Path(path).parents}
-        if not whole or _difference({name: each for name, each in several.items() if name in left}, left):
+        there = {name: each for name, each in several.items() if name in left}
+        if not whole or _difference(there, left, plain.command.resumes):
             yield f"leaves things behind: {difference}"
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import ArrayLike, NDArray
 
 import lmgauge
+from lmgauge.filtering.document_scores import DocumentScores, DocumentSums
 from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.models.protocol import LanguageModel
 
@@ -24,6 +28,33 @@ COLUMNS = ["m_bits", "m_bits_per_byte", "m_perplexity", "m_tokens", "m_unseen"]
 def small_model() -> LanguageModel:
     """A model of a few words, in which nothing is impossible."""
     return lmgauge.train("laplace", lmgauge.Corpus.from_strings(TRAINING), order=3)
+
+
+class GivenSums(DocumentSums):
+    """Sums of documents of which the figures that rules look at are given, each [documents]."""
+
+    def __init__(self, perplexity: NDArray[np.float64], tokens: NDArray[np.int64], unseen: NDArray[np.float64]) -> None:
+        none = np.zeros(len(perplexity), np.int64)
+        super().__init__(-tokens * np.log(np.clip(perplexity, 1, 1e9)), tokens, none, none, none)
+        vars(self).update(perplexity=perplexity, share=unseen)
+
+    def unseen_share(self) -> NDArray[np.float64]:
+        share: NDArray[np.float64] = vars(self)["share"]
+        return share
+
+
+def scores_of(
+    perplexity: ArrayLike,
+    models: Sequence[str] = ("m0",),
+    sizes: ArrayLike = 500,
+    tokens: ArrayLike = 100,
+    unseen: ArrayLike = 0.0,
+) -> DocumentScores:
+    """Scores of documents: of all but sizes an array [documents, models], or what is spread to one."""
+    shape = np.broadcast_shapes(np.shape(perplexity), (1, len(models)))
+    tables = [np.broadcast_to(values, shape).T for values in (perplexity, np.array(tokens, np.int64), unseen)]
+    sums = {name: GivenSums(*(np.array(table[k]) for table in tables)) for k, name in enumerate(models)}
+    return DocumentScores(np.broadcast_to(np.array(sizes, np.int64), shape[:1]), sums, {})
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from tests.filtering.filtered import scores_of
 
 import lmgauge
 from lmgauge.decoding import decode
 from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, document_keys
-from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge, limits_of
+from lmgauge.filtering.rules import PerplexityLimits, judge, limits_of
 from lmgauge.json_text import plain
 
 
@@ -52,8 +53,7 @@ def test_the_narrower_limit_counts() -> None:
 def test_documents_between_the_limits_stay(group: str | None) -> None:
     rules, percentiles = FilterRules(keep="p10..p70"), learned()
     perplexity = np.arange(1.0, 201.0)
-    figures = DocumentFigures(("m",), np.ones(200, int), perplexity[:, None], np.ones((200, 1), int), np.zeros((200, 1)))
-    stays = judge(rules, figures, Groups.of([group] * 200), percentiles).reasons == 0
+    stays = judge(rules, scores_of(perplexity[:, None], ["m"]), Groups.of([group] * 200), percentiles).reasons == 0
     limits = {one.group: one for one in limits_of(rules, ["m"], percentiles)}
     own = limits.get(group, limits[None])
     assert own.low is not None

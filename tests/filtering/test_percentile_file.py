@@ -42,7 +42,7 @@ def test_a_file_is_one_line_a_percentile(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none\.json': cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"none\.json': no such file"):
         Percentiles.load(tmp_path / "none.json")
 
 

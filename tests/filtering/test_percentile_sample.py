@@ -50,13 +50,3 @@ def test_a_field_with_too_many_values_is_refused() -> None:
     sample.wanted(document_keys("a", np.arange(1, 1001), 1), Groups.of([f"u{k}" for k in range(1000)]))
     with pytest.raises(UsageError, match=r"field 'url' has more than 1,000 values: .* such as the language"):
         sample.wanted(document_keys("a", np.arange(1, 2), 1), Groups.of(["one more"]))
-
-
-def test_other_samples_are_not_merged() -> None:
-    with pytest.raises(UsageError, match="cannot be merged"):
-        PercentileSample(1, SampleSettings(seed=1)).merge(PercentileSample(1, SampleSettings(seed=2)))
-
-
-def test_values_need_a_column_for_each_model() -> None:
-    with pytest.raises(ValueError, match="shape"):
-        PercentileSample(2).add(document_keys("a", np.arange(1, 2), 1), Groups.none(1), np.ones((1, 1)))

@@ -72,8 +72,6 @@ def test_documents_without_a_score_are_counted_and_left_out() -> None:
 def test_nothing_to_learn_from_is_refused() -> None:
     with pytest.raises(InputError, match="model 'm' gave no document a perplexity"):
         learn(np.array([math.nan]))
-    with pytest.raises(ValueError, match="2 signatures for a sample of 1"):
-        Percentiles.learn(PercentileSample(1), {"a": "", "b": ""})
 
 
 @pytest.mark.parametrize(

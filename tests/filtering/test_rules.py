@@ -6,13 +6,15 @@ import math
 
 import numpy as np
 import pytest
+from tests.filtering.filtered import scores_of
 
 from lmgauge.errors import UsageError
+from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, judge
+from lmgauge.filtering.rules import BUCKETS, REASONS, judge
 
 
 def percentiles_of(models: int = 1) -> Percentiles:
@@ -25,10 +27,8 @@ def percentiles_of(models: int = 1) -> Percentiles:
     return Percentiles.learn(sample, {f"m{k}": f"model:m{k}" for k in range(models)})
 
 
-def figures_of(*perplexity: float, models: tuple[str, ...] = ("m0",)) -> DocumentFigures:
-    shape = (len(perplexity), len(models))
-    column = np.array(perplexity)[:, None].repeat(len(models), axis=1)
-    return DocumentFigures(models, np.full(shape[0], 500), column, np.full(shape, 100), np.zeros(shape))
+def figures_of(*perplexity: float, models: tuple[str, ...] = ("m0",)) -> DocumentScores:
+    return scores_of(np.array(perplexity)[:, None], models)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,7 @@ def test_documents_without_a_score_stay_where_no_rule_asks_for_one() -> None:
 
 
 def test_one_model_can_count_of_several() -> None:
-    figures = DocumentFigures(
-        ("x", "y"), np.array([9]), np.array([[50.0, 5000.0]]), np.array([[1, 1]]), np.array([[0.0, 0.0]])
-    )
+    figures = scores_of([[50.0, 5000.0]], ("x", "y"))
     assert REASONS[judge(FilterRules(max_perplexity=100), figures).reasons[0]] == "perplexity above"
     assert REASONS[judge(FilterRules(max_perplexity=100, judged_by="x"), figures).reasons[0]] == "stays"
 

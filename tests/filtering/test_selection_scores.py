@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.reference import selection as slow
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.options import SelectionSettings
 from lmgauge.filtering.selection_scores import (
     SelectionModels,
+    document_sizes,
     draw_samples,
-    measure_differences,
-    read_pool,
+    measure_entropies,
     train_models,
 )
 from lmgauge.text.documents import Corpus
@@ -35,16 +36,21 @@ POOL = [
 ]
 
 
+def differences(models: SelectionModels, pool: Corpus, threads: int | None = None) -> NDArray[np.float64]:
+    entropies = measure_entropies(models, pool, threads=threads)
+    return entropies.in_domain - entropies.pool
+
+
 def trained(settings: SelectionSettings, texts: list[str] = POOL) -> tuple[SelectionModels, Corpus]:
     pool = Corpus.from_strings(texts)
-    return train_models(settings, Corpus.from_strings(IN_DOMAIN), pool, read_pool(pool)[0]), pool
+    return train_models(settings, Corpus.from_strings(IN_DOMAIN), pool, document_sizes(pool)), pool
 
 
 @pytest.mark.parametrize("smoothing", ["witten-bell", "modified-kneser-ney", "laplace"])
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_differences_are_those_of_the_slow_twin(smoothing: str, order: int) -> None:
     models, pool = trained(SelectionSettings(smoothing=smoothing, order=order))  # type: ignore[arg-type]
-    fast = measure_differences(models, pool)
+    fast = differences(models, pool)
     expected = slow.differences(
         smoothing, order, [text.split() for text in IN_DOMAIN], [text.split() for text in POOL], models.samples.tolist()
     )
@@ -82,13 +88,13 @@ def test_a_document_is_never_scored_by_a_model_that_was_trained_on_it() -> None:
 
 def test_differences_depend_neither_on_blocks_nor_on_threads() -> None:
     models, pool = trained(SelectionSettings())
-    whole = measure_differences(models, pool, threads=1)
-    np.testing.assert_array_equal(measure_differences(models, pool.in_blocks(20), threads=2), whole)
+    whole = differences(models, pool, 1)
+    np.testing.assert_array_equal(differences(models, pool.in_blocks(20), 2), whole)
 
 
 def test_reserved_words_of_the_pool_stop_nothing() -> None:
     models, pool = trained(SelectionSettings(), [*POOL, "the <unk> </s> court", "<s>"])
-    assert np.isfinite(measure_differences(models, pool)[-2:]).all()
+    assert np.isfinite(differences(models, pool)[-2:]).all()
 
 
 def test_samples_are_disjoint_and_at_most_half_of_the_pool() -> None:
@@ -114,13 +120,13 @@ def test_samples_of_a_large_pool_are_the_documents_with_the_lowest_keys() -> Non
 
 def test_a_pool_of_one_document_is_refused() -> None:
     with pytest.raises(InputError, match="nothing to select from"):
-        read_pool(Corpus.from_strings(["the cat", ""]))
+        document_sizes(Corpus.from_strings(["the cat", ""]))
 
 
 def test_a_target_without_frequent_words_is_refused() -> None:
     pool = Corpus.from_strings(POOL)
     with pytest.raises(InputError, match=r"no word occurs 2 times .* a lower --min-count"):
-        train_models(SelectionSettings(), Corpus.from_strings(["a b c"]), pool, read_pool(pool)[0])
+        train_models(SelectionSettings(), Corpus.from_strings(["a b c"]), pool, document_sizes(pool))
 
 
 @pytest.mark.parametrize(
@@ -132,13 +138,6 @@ def test_a_target_without_frequent_words_is_refused() -> None:
         ({"share": 0.0}, "from above 0 to 1"),
         ({"share": 1.5}, "from above 0 to 1"),
         ({"max_difference": float("nan")}, "must be a number from -1000 to 1000"),
-        ({"held_out_share": 1.0}, "below 1"),
-        ({"cuts": ()}, "rising shares"),
-        ({"cuts": (0.5, 0.25)}, "rising shares"),
-        ({"cuts": (0.5, 0.5)}, "rising shares"),
-        ({"cuts": (0.5, 2.0)}, "rising shares"),
-        ({"tolerance": -0.1}, "a number from 0 to 1000"),
-        ({"tolerance": float("inf")}, "a number from 0 to 1000"),
         ({"min_count": 0}, "1 or more"),
         ({"seed": -1}, "0 or more"),
         ({"order": 0}, "order"),

@@ -71,7 +71,6 @@ def test_what_is_stored_is_read_again(tmp_path: Path) -> None:
         ("groups", {"en": {}}),
         ("groups", []),
         ("scored", {}),
-        ("stays", {"models": ["other"], "groups": []}),
         ("examples", {"stays": [{}]}),
         ("examples", {"unknown": []}),
         ("examples", {"stays": [{"key": 1, "place": "a", "text": "a", "perplexity": {"m": "nan"}}]}),

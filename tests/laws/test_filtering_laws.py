@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.filtering.filtered import scores_of
 from tests.reference import filtering as slow
 
 from lmgauge.decoding import decode
@@ -18,7 +19,7 @@ from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.options import PERCENTS, FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, judge
+from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, judge
 
 perplexities = st.one_of(st.integers(1, 20).map(float), st.floats(1, 1e6), st.just(math.inf), st.just(math.nan))
 groups_of = st.sampled_from(["en", "de", None, "\u202e<b>"])
@@ -107,9 +108,8 @@ def test_a_range_keeps_its_share_of_the_sample(values: list[float], one: int, ot
     low, high = sorted((one, other)) if one != other else (0, 100)
     percentiles = learn([(None, value, value) for value in values])
     n = len(values)
-    column = np.array(values)[:, None]
-    figures = DocumentFigures(("a",), np.ones(n, np.int64), column, np.ones((n, 1), np.int64), np.zeros((n, 1)))
-    stays = judge(FilterRules(keep=f"p{low}..p{high}"), figures, None, percentiles).reasons == 0
+    scores = scores_of(np.array(values)[:, None], ["a"])
+    stays = judge(FilterRules(keep=f"p{low}..p{high}"), scores, None, percentiles).reasons == 0
     assert np.count_nonzero(stays) == -(-n * high // 100) - -(-n * low // 100)
 
 
@@ -154,13 +154,9 @@ def test_rules_judge_as_a_loop_does(
         )
         for row in rows
     ]
-    figures = DocumentFigures(
-        ("a", "b"),
-        np.array([paper.bytes for paper in papers]),
-        np.array([paper.perplexity for paper in papers]),
-        np.array([paper.tokens for paper in papers]),
-        np.array([paper.unseen for paper in papers]),
-    )
+    columns = ([getattr(paper, name) for paper in papers] for name in ("perplexity", "bytes", "tokens", "unseen"))
+    perplexity, sizes, tokens, unseen = columns
+    figures = scores_of(np.reshape(perplexity, (len(papers), 2)), ("a", "b"), sizes, tokens or 0, unseen or 0.0)
     filters = FilterRules(
         keep=keep, buckets="p33,p67" if percentiles else None, judged_by="a" if percentiles else None, **rules
     )  # type: ignore[arg-type]

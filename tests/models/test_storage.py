@@ -20,6 +20,7 @@ import lmgauge
 from lmgauge import Corpus, LmgaugeError, NgramModel, temporaries
 from lmgauge.errors import InputError, ModelFileError
 from lmgauge.models.ngram import storage
+from lmgauge.models.protocol import digest_of
 
 TEXT = ["a b c a", "b c d", "a b e f g", "a b c d", "", "g f e a b", "Ärger 漢字 a"] * 4
 TEST = ["a b c d e f g", "漢字 Ärger unseen", "", "a b e"]
@@ -221,7 +222,7 @@ def resealed(saved: Path, **changes: Any) -> None:
     """Change config.json as somebody does who makes its digest anew."""
     file = saved / "config.json"
     config = json.loads(file.read_text()) | changes
-    config["sha256"] = storage.digest_of(config)
+    config["sha256"] = digest_of(config)
     file.write_text(json.dumps(config))
 
 

@@ -27,9 +27,8 @@ from lmgauge.filtering.histogram import Bins
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.results import Example, PlanSummary, Tally
-from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge
-from lmgauge.filtering.selection_results import MeasuredModel, Selection, SelectionCut
-from lmgauge.filtering.selection_search import SelectionExample
+from lmgauge.filtering.rules import PerplexityLimits, judge
+from lmgauge.filtering.selection import SelectedShare, Selection, SelectionExample
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
@@ -160,11 +159,10 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     size = len(groups_of_all)
     perplexity = np.repeat(np.geomspace(2.0, 1e6, size)[:, None], models, axis=1)
     perplexity[-1] = np.inf
-    figures = DocumentFigures(names, np.full(size, 50), perplexity, np.full((size, models), 9), np.zeros((size, models)))
-    judgement = judge(FilterRules(max_perplexity=100, min_bytes=10), figures)
     totals = DocumentSums(-9 * np.log(np.minimum(perplexity[:, 0], 1e9)), *(np.full(size, n) for n in (9, 0, 1, 1)))
-    scores = DocumentScores(figures.bytes, dict.fromkeys(names, totals), {})
-    tally.count(scores, perplexity, judgement, groups_of_all)
+    vars(totals)["perplexity"] = perplexity[:, 0]
+    scores = DocumentScores(np.full(size, 50), dict.fromkeys(names, totals), {})
+    tally.count(scores, judge(FilterRules(max_perplexity=100, min_bytes=10), scores), groups_of_all)
     tally.count_problem("no text", f"{HOSTILE}: {LONG}")
     for key, reason in enumerate(("stays", "perplexity above")):
         texts = (HOSTILE, LONG, "", "\u05d0\u202e\u05d1 <script>alert(1)</script>", "x" * 400)
@@ -239,22 +237,12 @@ def curve() -> ContextCurve:
 
 
 def selection() -> Selection:
-    """A selection at the best of three shares, one of them beyond all numbers."""
-    ends = Interval(90.5, 110.5, 0.95, "jackknife", "documents", 31)
-    ratio = Interval(0.9, 1.2, 0.95, "jackknife", "documents", 31)
-    random = MeasuredModel(130.0, ends, 0.77, ratio, 0.001)
-    cuts = (
-        SelectionCut(1 / 64, 1, 12, -1.5, MeasuredModel(float("inf"), None, float("inf")), MeasuredModel(float("inf"))),
-        SelectionCut(0.5, 400, 12_345_678, 0.25, MeasuredModel(100.0, ends, 1.0), random),
-        SelectionCut(1.0, 4000, 24_691_357, 9.75, MeasuredModel(101.0, ends, 1.01, ratio, 0.04), None, 0.08),
-    )
+    """A selection of half of a pool."""
     return Selection(
-        chosen=cuts[1], cuts=cuts, tolerance=0.0, documents=4001, bytes=24_691_357, without_words=1, in_domain_bytes=900,
-        in_domain_perplexity=250.0, held_out_events=5000, oov_rate=0.05, vocabulary=400, independence=HOSTILE,
-        outputs=(HOSTILE, LONG), histogram=Bins((-2.0, 0.0, 2.0), (3000, 1000)),
+        chosen=SelectedShare(0.5, 400, 12_345_678, 0.25), documents=4001, bytes=24_691_357, without_words=1,
+        in_domain_bytes=900, vocabulary=400, outputs=(HOSTILE, LONG), histogram=Bins((-2.0, 0.0, 2.0), (3000, 1000)),
         examples={"most alike": (SelectionExample(HOSTILE, -1.5, HOSTILE), SelectionExample(LONG, 0.25, LONG))},
-        notes=(HOSTILE, LONG),
-        signature="select|v:1",
+        notes=(HOSTILE, LONG), signature="select|v:1",
     )  # fmt: skip
 
 

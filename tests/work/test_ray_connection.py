@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
 import threading
+import types
 from collections.abc import Iterator
 
 import pytest
@@ -67,3 +69,31 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'lmgauge\[ray\]'"), ray_at("local"):
         pass
+
+
+ENDED = """
+import os, types
+from lmgauge.work import ray_connection
+ray_connection.library = lambda: types.SimpleNamespace(is_initialized=bool, init=dict, shutdown=bool)
+with ray_connection.ray_at("local"):
+    pass
+with ray_connection.ray_at("local"):
+    os._exit(1)
+"""
+
+
+def test_a_program_that_ray_ends_in_the_middle_of_a_call_does_so_in_words() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDED], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("lmgauge: error: the program ended while Ray worked for it: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_shutdown_that_never_ends_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_connection, "_SECONDS_TO_PART", 0.1)
+    ended = threading.Event()
+    ray = types.SimpleNamespace(is_initialized=bool, init=dict, shutdown=ended.wait)
+    monkeypatch.setattr(ray_connection, "library", lambda: ray)
+    with ray_at("local"):
+        pass
+    ended.set()

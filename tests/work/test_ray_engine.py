@@ -42,6 +42,8 @@ pytestmark = [
 ]
 ROOT = Path(__file__).resolve().parent.parent.parent
 STORE = 100_000_000
+QUICK = {f"health_check_{name}": value for name, value in [("initial_delay_ms", 0), ("period_ms", 300)]}
+QUICK |= {"health_check_failure_threshold": 3, "health_check_timeout_ms": 2000}
 patient = skipped_after_minutes(3, "Ray")
 """Where the machine does not serve Ray's own processes in time, nothing is learned of the engine."""
 TEXT = Path(__file__).resolve().parent.parent / "data" / "pud.en.txt"
@@ -52,9 +54,7 @@ def cluster() -> Iterator[Any]:
     ray = library()  # its settings are read when it is imported
     from ray.cluster_utils import Cluster
 
-    quick = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
-    quick["health_check_timeout_ms"] = 2000
-    head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": STORE, "_system_config": quick}
+    head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": STORE, "_system_config": QUICK}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     yield cluster
     ray.shutdown()
@@ -177,34 +177,54 @@ def test_a_training_with_ray_on_this_machine(tmp_path: Path) -> None:
 
 
 LOSING = """
-import os, signal, sys
+import os, signal, sys, time
 from lmgauge.errors import LmgaugeError
 from lmgauge.progress import listening
+from lmgauge.work import ray_engine
 from lmgauge.work.ray_connection import library
-from lmgauge.work.ray_engine import RayEngine
 from tests.work.process_work import rest
+from tests.work.test_ray_engine import QUICK
 
 library()
 from ray.cluster_utils import Cluster
 
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+what, how, cores = sys.argv[1], getattr(signal, sys.argv[2]), int(sys.argv[3])
+head = {"num_cpus": cores, "include_dashboard": False, "_system_config": QUICK}
+cluster = Cluster(initialize_head=True, head_node_args=head)
+nodes = [cluster.head_node, *(cluster.add_node(num_cpus=2) for _ in range(cores == 0))]
+ray_engine._SECONDS_WITHOUT_CORES = 3.0
+lost = nodes[-1].all_processes[what][0].process
 
 def listen(line):
     if line.startswith("resting, 2 of 6"):
-        os.kill(cluster.head_node.all_processes["gcs_server"][0].process.pid, signal.SIGKILL)
+        global began
+        began = time.monotonic()
+        os.kill(lost.pid, how)
 
 try:
-    with RayEngine(cluster.address) as engine, listening(listen):
+    with ray_engine.RayEngine(cluster.address) as engine, listening(listen):
         list(engine.results("rest", "resting", rest, None, 6))
 except LmgaugeError as error:
-    print(error)
+    print(round(time.monotonic() - began), error)
+lost.kill()  # one that was stopped: the cluster waits for it
 """
 
 
 @patient
-def test_a_lost_head_ends_in_an_error_within_a_minute() -> None:
-    """Ray itself would end the program without a word to it."""
-    command = [sys.executable, "-c", LOSING]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
+@pytest.mark.parametrize(
+    ("what", "how", "cores", "message"),
+    [
+        ("gcs_server", "SIGKILL", 2, "stage rest: the head of the cluster was lost: no Ray cluster answers at "),
+        ("gcs_server", "SIGSTOP", 2, "stage rest: the head of the cluster was lost: no Ray cluster answers at "),
+        ("raylet", "SIGKILL", 2, "stage rest: Ray's process on this machine was lost: no Ray cluster answers at "),
+        ("raylet", "SIGKILL", 0, "stage rest: the cluster has no core left"),
+    ],
+)
+def test_what_cannot_be_done_again_ends_in_an_error_within_a_minute(what: str, how: str, cores: int, message: str) -> None:
+    """The head, alive or not; the driver's own machine; all machines with cores: Ray would wait, or end without a word."""
+    command = [sys.executable, "-c", LOSING, what, how, str(cores)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=170, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("stage rest: the head of the cluster was lost: no Ray cluster answers at ")
+    seconds, said = done.stdout.split(" ", 1)
+    assert said.startswith(message)
+    assert int(seconds) < 60

@@ -185,8 +185,8 @@ Corpora
   select = select_documents: Select the documents of a pool that are most like a target.
     guesses: moore-lewis xenc choose data-selection
     arguments: pool
-    show: cuts tolerance share max_difference order field
-    without: group id given boundary keep
+    show: share max_difference order field
+    without: {OF_SEGMENTS}
 
 Compare
   compare [runs.compare]: Say whether results may be compared, and whether their difference is real.

@@ -27,12 +27,10 @@ def reductions_named(names: Sequence[str]) -> list[Reduction]:
     """Return the reductions that fill columns."""
     # names: `entropy`, `rank`, `moments`, `mass`, and `topN` with a number in place of N, such as `top10`.
     # reductions_named(["entropy", "top5"]) -> [Entropy(), TopK(k=5)]
-    return [_named(name) for name in dict.fromkeys(names)]
+    return [_NAMED.get(name) or _top(name) for name in dict.fromkeys(names)]
 
 
-def _named(name: str) -> Reduction:
-    if name in _NAMED:
-        return _NAMED[name]
+def _top(name: str) -> Reduction:
     top = re.fullmatch(r"top([1-9][0-9]{0,3})", name)
     if top is None or int(top[1]) > _MOST:
         raise UsageError(

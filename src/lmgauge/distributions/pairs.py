@@ -8,7 +8,7 @@ by that share of itself only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from lmgauge.numerics.units import LN_2
 
 Floats = NDArray[np.float64]
 _TINY = float(np.nextafter(0.0, 1.0))
-_NAMES = ("kl_ab", "kl_ba", "js", "tv")
+FIGURES = ("kl_ab", "kl_ba", "js", "tv")
 _ROUNDED_MASS = 1e-4  # of float32 arrays, and of files that round
 
 
@@ -52,23 +52,26 @@ class Divergences:
     def __call__(self, a: Tile, b: Tile) -> Columns:
         a, b = _alike(a, b)
         figures, masses = _figures(a, b, _close_forms)
-        names = dict(zip(_NAMES, figures, strict=True))
-        return names | {"mass_a": masses[0], "mass_b": masses[1]} | dict(self._overlaps(a, b))
+        names = dict(zip(FIGURES, figures, strict=True))
+        ours = largest(a.logprob, self.top_k[-1]) if self.top_k else ()
+        return names | {"mass_a": masses[0], "mass_b": masses[1]} | best_tokens(self.top_k, ours, b)
 
-    def _overlaps(self, a: Tile, b: Tile) -> Iterator[tuple[str, NDArray[Any]]]:
-        if not self.top_k:
-            return
-        ours, theirs = (largest(tile.logprob, self.top_k[-1]) for tile in (a, b))
-        for name, (ids, values) in (("top_a", ours), ("top_b", theirs)):
-            yield name, ids[:, 0]
-            yield f"{name}_logprob", possible(values[:, 0])
-        for k in self.top_k:
-            # Tokens that A rules out are no best tokens: A may have fewer than k.
-            shared = [
-                len(set(one[:k][p[:k] > -1e29].tolist()) & set(other[:k].tolist())) / max(1, int((p[:k] > -1e29).sum()))
-                for one, p, other in zip(*ours, theirs[0], strict=True)
-            ]
-            yield f"overlap_{k}", np.array(shared, np.float64)
+
+def best_tokens(top_k: Sequence[int], ours: tuple[NDArray[Any], ...], b: Tile) -> dict[str, NDArray[Any]]:
+    """Return the most probable token of two distributions at each event, and which share of the best of A is among B's."""
+    # top_k: for which K to count, ascending; ours: ids and log-probabilities of A's best tokens, [n, k] each.
+    if not top_k:
+        return {}
+    theirs = largest(b.logprob, top_k[-1])
+    columns: dict[str, NDArray[Any]] = {}
+    for name, (ids, values) in (("top_a", ours), ("top_b", theirs)):
+        columns |= {name: ids[:, 0].astype(np.int64), f"{name}_logprob": possible(values[:, 0])}
+    for k in top_k:
+        # Tokens that A rules out are no best tokens: A may have fewer than k.
+        counted = ours[1][:, :k] > LOWEST / 2
+        same = (ours[0][:, :k, None] == theirs[0][:, None, :k]).any(axis=2) & counted
+        columns[f"overlap_{k}"] = same.sum(axis=1) / np.maximum(1, counted.sum(axis=1))
+    return columns
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def _alike(a: Tile, b: Tile) -> tuple[Tile, Tile]:
 
 
 def _figures(a: Tile, b: Tile, close_forms: Callable[[Tile, Array], Floats]) -> tuple[Floats, tuple[Floats, Floats]]:
-    # Figures of n events, float64 [figures, n] in the order of `_NAMES`, and the masses, float64 [n] each.
+    # Figures of n events, float64 [figures, n] in the order of `FIGURES`, and the masses, float64 [n] each.
     # What either model rules out, or a mass that is not one, takes the direct sums.
     mass_a, mass_b = (as_numpy(tile.xp.sum(tile.p, axis=1)) for tile in (a, b))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

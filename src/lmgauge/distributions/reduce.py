@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import tee
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.distributions.blocks import BlockDistributions, Events, distributions_of
-from lmgauge.distributions.reductions import Columns, PairReduction, Reduction, columns_of
+from lmgauge.distributions.reductions import Columns, PairReduction, Reduction
 from lmgauge.distributions.tile import Tile
 from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import different_events, with_same_events
@@ -67,22 +68,19 @@ def reduced(
 ) -> Iterator[ScoreBatch]:
     """Yield a batch of the score table for each block, as `reduce` does."""
     for block in blocks:
-        columns: dict[str, NDArray[Any]] = {}
-        open_ones = []
-        for reduction in reductions:
-            closed = block.closed_form(reduction)
-            if closed is None:
-                open_ones.append(reduction)
-            else:
-                columns |= closed
-        logprob = None
+        closed = [(reduction, block.closed_form(reduction)) for reduction in reductions]
+        columns = {name: values for _, found in closed for name, values in (found or {}).items()}
+        open_ones = [reduction for reduction, found in closed if found is None]
         if open_ones or not reductions:
             at_a_time = thread_count(threads) if block.parallel else 1
-            values = joined(_with_targets(open_ones), block.tiles(), no_events(block), at_a_time)
-            logprob = values.pop(LOGPROB)
-            columns |= values
-        batch = block.finish(logprob)
+            columns |= joined(partial(_look, open_ones), block.tiles(), no_events(block), at_a_time)
+        batch = block.finish(columns.pop(LOGPROB, None))
         yield replace(batch, extra={**batch.extra, **columns})
+
+
+def _look(reductions: Sequence[Reduction], tile: Tile) -> Columns:
+    values = {name: values for reduction in reductions for name, values in reduction(tile).items()}
+    return {LOGPROB: tile.of_targets()} | values
 
 
 def reduce_pair(
@@ -120,27 +118,21 @@ def reduce_pair(
     own, *texts = tee(segments, 3)
     chosen = {"events": events, "spans": spans, "threads": threads}
     blocks = [distributions_of(model, text, **chosen) for model, text in zip((a, b), texts, strict=True)]  # type: ignore[arg-type]
+
+    def look(pair: tuple[Tile, ...]) -> Columns:
+        first, second = pair
+        targets = {"logprob_a": first.of_targets(), "logprob_b": second.of_targets()}
+        return targets | dict(reduction(first, second))
+
     for block, one, two in zip(own, *blocks, strict=True):
         closed = one.closed_form(reduction, two) if len(one) == len(two) else None
-        if closed is not None:
-            yield *_beside(block, one.finish(None), two.finish(None)), closed
-            continue
-        pairs = together(one.tiles(), two.tiles())
-        at_a_time = thread_count(threads) if one.parallel and two.parallel else 1
-
-        def look(pair: tuple[Tile, ...]) -> Columns:
-            first, second = pair
-            targets = {"logprob_a": first.of_targets(), "logprob_b": second.of_targets()}
-            return targets | dict(reduction(first, second))
-
-        columns = joined(look, pairs, (no_events(one), no_events(two)), at_a_time)
-        first, second = columns.pop("logprob_a"), columns.pop("logprob_b")
-        yield *_beside(block, one.finish(first), two.finish(second)), columns
-
-
-def _beside(block: Segments, one: ScoreBatch, two: ScoreBatch) -> tuple[ScoreBatch, ScoreBatch]:
-    with_same_events(block, [one, two])
-    return one, two
+        columns = {} if closed is None else dict(closed)
+        if closed is None:
+            at_a_time = thread_count(threads) if one.parallel and two.parallel else 1
+            columns = joined(look, together(one.tiles(), two.tiles()), (no_events(one), no_events(two)), at_a_time)
+        first, second = one.finish(columns.pop("logprob_a", None)), two.finish(columns.pop("logprob_b", None))
+        with_same_events(block, [first, second])
+        yield first, second, columns
 
 
 def together(*parts: Iterator[Tile]) -> Iterator[tuple[Tile, ...]]:
@@ -156,10 +148,6 @@ def together(*parts: Iterator[Tile]) -> Iterator[tuple[Tile, ...]]:
         size = min(map(len, tiles))
         yield tuple(tile.part(0, size) if size < len(tile) else tile for tile in tiles)
         waiting = [tile.part(size, len(tile)) if size < len(tile) else None for tile in tiles]
-
-
-def _with_targets(reductions: Sequence[Reduction]) -> Callable[[Tile], Columns]:
-    return lambda tile: {LOGPROB: tile.of_targets(), **columns_of(tile, reductions)}
 
 
 def no_events(block: BlockDistributions) -> Tile:

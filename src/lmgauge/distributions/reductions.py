@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -182,9 +182,3 @@ def _largest_of_row(row: NDArray[Any], k: int) -> NDArray[np.int64]:
     candidates = np.flatnonzero(row >= bound)
     chosen: NDArray[np.int64] = candidates[np.argsort(-row[candidates], kind="stable")[:k]]
     return chosen
-
-
-def columns_of(tile: Tile, reductions: Sequence[Reduction]) -> dict[str, NDArray[Any]]:
-    """Return the columns that reductions make of a tile, by name."""
-    # list(columns_of(Tile(lambda: np.log([[0.5, 0.5]]), [0]), [Entropy(), Rank()])) -> ['entropy', 'rank']
-    return {name: values for reduction in reductions for name, values in reduction(tile).items()}

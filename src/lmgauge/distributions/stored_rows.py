@@ -9,8 +9,8 @@ tail is small needs few.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import array_api_compat
 import numpy as np
@@ -27,13 +27,32 @@ LOWEST_STORED = -700.0  # nats; what is less probable is taken as impossible: it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StoredRows:
-    """What is stored of the distributions at consecutive events."""
+class BaseRows:
+    """What every stored base has of consecutive events."""
 
     token_ids: Ids  # uint32 [n], the true tokens
     kind: NDArray[np.uint8]  # uint8 [n], as in a score table
     logprob: Floats  # float64 [n], of the true tokens, nats
     mass: Floats  # float64 [n], what the probabilities summed to before they were divided by it; 0 where nothing is possible
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+    def part(self, begin: int, end: int) -> Self:
+        """Return some of the rows."""
+        return type(self)(*(getattr(self, field.name)[begin:end] for field in fields(self)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return consecutive rows as one."""
+        columns = [[getattr(part, field.name) for part in parts] for field in fields(cls)]
+        return parts[0] if len(parts) == 1 else cls(*map(np.concatenate, columns))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredRows(BaseRows):
+    """What is stored of the distributions at consecutive events."""
+
     entropy: Floats  # float64 [n], nats
     top_ids: Ids  # uint32 [n, k], the most probable tokens, the most probable first, ties by id
     top_logprobs: Floats  # float64 [n, k], nats, rounded to float32; -inf for what cannot come
@@ -43,26 +62,12 @@ class StoredRows:
     drawn_ids: Ids  # uint32 [draws of all events], ascending within an event
     drawn_logprobs: Floats  # float64 [draws of all events], nats, rounded to float32
 
-    def __len__(self) -> int:
-        return len(self.token_ids)
-
     def part(self, begin: int, end: int) -> StoredRows:
         """Return some of the rows."""
         before = np.concatenate(([0], np.cumsum(self.draws)))
         drawn = slice(int(before[begin]), int(before[end]))
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return StoredRows(**{
-            name: value[drawn] if name in ("drawn_ids", "drawn_logprobs") else value[begin:end]
-            for name, value in values.items()
-        })  # fmt: skip
-
-    @classmethod
-    def joined(cls, parts: Sequence[StoredRows]) -> StoredRows:
-        """Return consecutive rows as one."""
-        names = [field.name for field in fields(cls)]
-        return parts[0] if len(parts) == 1 else cls(**{
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in names
-        })  # fmt: skip
+        ids, logprobs = self.drawn_ids[drawn], self.drawn_logprobs[drawn]
+        return replace(BaseRows.part(self, begin, end), drawn_ids=ids, drawn_logprobs=logprobs)
 
 
 def stored_rows(

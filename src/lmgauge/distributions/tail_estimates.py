@@ -21,7 +21,6 @@ so the mean of R / m times the sum of f(r(x_j)) is the integral of f(r(x(u))) du
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,13 +28,11 @@ import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.reductions import largest
+from lmgauge.distributions.pairs import FIGURES, Floats, best_tokens
 from lmgauge.distributions.stored_rows import StoredRows, with_values
 from lmgauge.distributions.tile import LOWEST, Tile, as_numpy, possible
 from lmgauge.numerics.units import LN_2
 
-Floats = NDArray[np.float64]
-FIGURES = ("kl_ab", "kl_ba", "js", "tv")
 _SLOPE = {"kl_ab": 0.0, "js": LN_2 / 2, "tv": 0.5}  # of f at infinity; that of r ln r is infinite
 _NEAR_SLOPE = {"kl_ab": 1.0, "kl_ba": np.inf, "js": LN_2 / 2, "tv": 0.0}  # of the near forms
 _FLOAT32 = 1e-5  # nats: more than a stored logarithm is off by rounding
@@ -71,20 +68,7 @@ class StoredDivergences:
         for values in columns.values():
             values[undefined] = np.nan
         masses = {"mass_a": rows.mass, "mass_b": seen.mass, "tail_mass": rows.tail_mass}
-        return columns | masses | dict(self._overlaps(rows, tile))
-
-    def _overlaps(self, rows: StoredRows, tile: Tile) -> Iterator[tuple[str, NDArray[Any]]]:
-        if not self.top_k:
-            return
-        theirs, values = largest(tile.logprob, self.top_k[-1])
-        yield "top_a", rows.top_ids[:, 0].astype(np.int64)
-        yield "top_a_logprob", rows.top_logprobs[:, 0]
-        yield "top_b", theirs[:, 0]
-        yield "top_b_logprob", possible(values[:, 0])
-        for k in self.top_k:
-            counted = rows.top_logprobs[:, :k] > -np.inf
-            same = (rows.top_ids[:, :k, None] == theirs[:, None, :k]).any(axis=2) & counted
-            yield f"overlap_{k}", same.sum(axis=1) / np.maximum(1, counted.sum(axis=1))
+        return columns | masses | best_tokens(self.top_k, (rows.top_ids, rows.top_logprobs), tile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +96,8 @@ def _look(rows: StoredRows, tile: Tile, ruled_out: NDArray[np.int64]) -> _Seen:
     mass = as_numpy(xp.sum(tile.p, axis=1, dtype=xp.float64))
     log_mass = np.log(np.where(mass > 0, mass, 1.0))
     top_ids = rows.top_ids.astype(np.int64)
-    top = _possible(
-        as_numpy(xp.take_along_axis(tile.logprob, xp.asarray(top_ids, device=device), axis=1)) - log_mass[:, None]
-    )
+    of_top = xp.take_along_axis(tile.logprob, xp.asarray(top_ids, device=device), axis=1)
+    top = possible(as_numpy(of_top) - log_mass[:, None])
     owner = np.repeat(np.arange(len(rows)), rows.draws)
     places = xp.asarray(owner, device=device), xp.asarray(rows.drawn_ids.astype(np.int64), device=device)
     # Tokens that the base rules out may be among the top, where little else is possible.
@@ -127,18 +110,14 @@ def _look(rows: StoredRows, tile: Tile, ruled_out: NDArray[np.int64]) -> _Seen:
     return _Seen(
         mass=mass,
         top=top,
-        drawn=_possible(as_numpy(tile.logprob[places]) - log_mass[owner]),
+        drawn=possible(as_numpy(tile.logprob[places]) - log_mass[owner]),
         tail_mass=as_numpy(xp.sum(with_values(tile.p, apart, 0.0), axis=1, dtype=xp.float64)) / np.exp(log_mass),
-        tail_least=np.where(size > 0, _possible(as_numpy(xp.min(tail, axis=1)) - log_mass), 0.0),
+        tail_least=np.where(size > 0, possible(as_numpy(xp.min(tail, axis=1)) - log_mass), 0.0),
         tail_size=size,
         tail_possible=size - as_numpy(xp.count_nonzero(tail < LOWEST / 2, axis=1)).astype(np.int64),
         ruled_out=np.maximum(of_ruled_out / np.exp(log_mass) - (np.exp(top) * twice).sum(axis=1), 0.0),
         owner=owner,
     )
-
-
-def _possible(logprob: Floats) -> Floats:
-    return np.where(logprob < LOWEST / 4, -np.inf, logprob)
 
 
 def _figure(name: str, rows: StoredRows, seen: _Seen) -> dict[str, Floats]:
@@ -168,10 +147,9 @@ def _figure(name: str, rows: StoredRows, seen: _Seen) -> dict[str, Floats]:
         for ending, other in (("", "_far"), ("_variance", "_far_variance")):
             columns[ending] = np.where(ruled_out, columns[other], columns[ending])
         del columns["_far_variance"]
-    if name == "kl_ab":  # some tail token of the base must be one that the candidate rules out
-        columns[""] = np.where(rows.tail_tokens > seen.tail_possible, np.inf, columns[""])
-    if name == "kl_ba":
-        columns[""] = np.where(seen.tail_possible > rows.tail_tokens, np.inf, columns[""])
+    lacking = {"kl_ab": rows.tail_tokens > seen.tail_possible, "kl_ba": seen.tail_possible > rows.tail_tokens}
+    if name in lacking:  # some tail token of the one must be a token that the other rules out
+        columns[""] = np.where(lacking[name], np.inf, columns[""])
     return columns
 
 

@@ -54,17 +54,10 @@ class TokenEdges:
             begins[i], ends[i] = piece[:1] in _EACH_WHITE, piece[-1:] in _EACH_WHITE
         if unit == "word":
             return cls(begins, ends, "whole")
-        marking: Marking = "apart" if begins.any() else "none"
+        marking: Marking = "after" if (ends & mixed).any() else "apart" if begins.any() else "none"
         if (begins & mixed).any():  # also where some tokens end with it: words still end with the token behind them
             marking = "before"
-        elif (ends & mixed).any():
-            marking = "after"
         return cls(begins, ends, marking)
-
-    @classmethod
-    def of_model(cls, model: LanguageModel) -> TokenEdges:
-        """Return the edges of the tokens of a model."""
-        return cls.of(token_bytes(model.tokenizer, model.vocabulary.tokens), model.tokenizer.unit)
 
 
 _WHITE = b" \t\n\v\f\r"
@@ -80,7 +73,7 @@ class WordBoundaries:
     # probability of the tokens that do not begin with it, and of the end (Pimentel & Meister's rule for the first word).
 
     def __init__(self, model: LanguageModel) -> None:
-        self._edges = TokenEdges.of_model(model)
+        self._edges = TokenEdges.of(token_bytes(model.tokenizer, model.vocabulary.tokens), model.tokenizer.unit)
         self._runs_on = policy_of(model).runs_on
         self.marking = self._edges.marking
         self.reductions: tuple[Reduction, ...] = (Entropy(),)

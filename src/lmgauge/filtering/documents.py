@@ -17,7 +17,7 @@ from lmgauge.records.parquet import one_array, values_of
 from lmgauge.records.records import NO_TEXT, Records, Strings
 from lmgauge.records.utf8 import find_problem, utf8, what_is_wrong
 from lmgauge.text.cleaning import Place, clean_record
-from lmgauge.text.segments import Segments, TextReport, is_white_space
+from lmgauge.text.segments import Segments, TextReport
 
 INVALID = "invalid text"
 _NEWLINE = ord("\n")
@@ -38,9 +38,8 @@ class Documents:
     @classmethod
     def of(cls, texts: Sequence[str | bytes | None], source: str = "<documents>") -> Self:
         """Return texts as documents."""
-        return cls.of_strings(
-            len(texts), Strings.of([utf8(text) if isinstance(text, str) else text for text in texts]), source
-        )
+        encoded = [utf8(text) if isinstance(text, str) else text for text in texts]
+        return cls.of_strings(len(texts), Strings.of(encoded), source)
 
     @classmethod
     def of_strings(
@@ -78,21 +77,6 @@ class Documents:
         counts[self.rows] = self.segments.ends - self.segments.starts
         return counts
 
-    def with_words(self, words: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which usable documents have one of some words between ASCII white space, bool [segments]."""
-        has_one = np.zeros(len(self.segments), bool)
-        data, starts, ends = self.segments.data, self.segments.starts, self.segments.ends
-        whole, white = data.tobytes(), is_white_space(data)
-        for word in words:
-            places = np.array([match.start() for match in re.finditer(re.escape(word.encode()), whole)], np.int64)
-            owner = np.searchsorted(starts, places, side="right") - 1
-            behind = places + len(word.encode())
-            inside = (owner >= 0) & (behind <= ends[owner])
-            opens = (places == starts[owner]) | white[places - 1]
-            closes = (behind == ends[owner]) | white[np.minimum(behind, len(white) - 1)]
-            has_one[owner[inside & opens & closes]] = True
-        return has_one
-
     def only(self, chosen: NDArray[np.bool_]) -> Documents:
         """Return some of the usable documents, under their numbers."""
         # chosen: bool [segments].
@@ -120,15 +104,12 @@ def split_lines(segments: Segments) -> tuple[Segments, NDArray[np.int64]]:
 def _cleaned(texts: Strings, source: str, problems: dict[int, tuple[str, str]]) -> Strings:
     rows, valid = list[int](), list[bytes]()
     for i, row in enumerate(texts.rows.tolist()):
-        text = texts.text(i)
-        problem = find_problem(text)[0]
-        if problem >= 0:
-            problems[row] = INVALID, what_is_wrong(text, problem)
-            continue
-        clean = clean_record(text, Place(source, row + 1, None, "document"), "fail", TextReport())
-        assert clean is not None
-        rows.append(row)
-        valid.append(clean.data)
+        clean = clean_record(text := texts.text(i), Place(source), "skip", TextReport())
+        if clean is None:
+            problems[row] = INVALID, what_is_wrong(text, find_problem(text)[0])
+        else:
+            rows.append(row)
+            valid.append(clean.data)
     return Strings.of(valid, rows)
 
 

@@ -21,13 +21,13 @@ from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.results import EXAMPLES, Example, PlanSummary, Tally, example_text
-from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, Judgement, judge, limits_of
+from lmgauge.filtering.rules import BUCKETS, REASONS, Judgement, judge, limits_of
 from lmgauge.filtering.scorer import CHOSEN, Model, Scorer
 from lmgauge.json_text import to_json
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.records.compression import writing_packed
 from lmgauge.records.formats import reader_of, writer_of
-from lmgauge.records.records import BLOCK_BYTES, Fields, RawBlock, RecordReader, Records, ScoredRecords
+from lmgauge.records.records import BLOCK_BYTES, Column, Fields, RawBlock, RecordReader, ScoredRecords
 from lmgauge.records.sources import Source
 from lmgauge.signature import Signature
 from lmgauge.threads import map_in_order, thread_count
@@ -68,11 +68,6 @@ class FilterPlan:
         """Return the signatures of models by the names of their columns; where a field chooses, of all together."""
         own = self.scorer.signatures
         return own if self.options.by is None else {CHOSEN: str(Signature({"by": self.options.by, **own}, head="doc"))}
-
-    @property
-    def buckets(self) -> tuple[str, ...]:
-        """Return the buckets that files are split into; none where they are not."""
-        return () if self.rules.buckets is None else BUCKETS
 
     @property
     def bucket_column(self) -> str | None:
@@ -135,16 +130,14 @@ class FileJob:
     record: str | None = None  # path of what is remembered of the file when it is complete; None to remember nothing
 
 
-class JudgedRecords(NamedTuple):
-    """A block of records on its way."""
-
-    scored: ScoredRecords  # records with the columns of their scores
+class _Judged(NamedTuple):
+    # A block of records on its way.
+    records: ScoredRecords  # with the columns of their scores
     documents: Documents
     scores: DocumentScores
-    figures: DocumentFigures
     groups: Groups
     judgement: Judgement
-    usable: NDArray[np.bool_]  # bool [records]
+    size: int  # bytes read
 
 
 def filter_file(
@@ -154,25 +147,33 @@ def filter_file(
     reader = reader_of(job.source, plan.fields(scores_added=True))
     tally = Tally.of_nothing(plan.names)
 
-    def judged(block: RawBlock) -> tuple[JudgedRecords, int]:
+    def judged(block: RawBlock) -> _Judged:
         records = reader.parse(block)
-        return _judged(plan, records, Documents.of_records(records)), block.size
+        documents = Documents.of_records(records)
+        scores, groups = plan.score(documents), plan.groups_of(documents)
+        judgement = judge(plan.rules, scores, groups, plan.percentiles)
+        columns: dict[str, Column] = {**scores.columns()}
+        if plan.bucket_column is not None:
+            columns[plan.bucket_column] = judgement.bucket_names()
+        scored = ScoredRecords(records, columns, scores.missing())
+        return _Judged(scored, documents, scores, groups, judgement, block.size)
 
     with ExitStack() as stack:
         writers = {
             bucket: stack.enter_context(writer_of(path, job.form, job.source)) for bucket, path in job.outputs.items()
         }
         rejects = None if job.rejects is None else stack.enter_context(writing_packed(job.rejects))
-        for batch, size in map_in_order(judged, reader.blocks(BLOCK_BYTES), thread_count(threads)):
+        for batch in map_in_order(judged, reader.blocks(BLOCK_BYTES), thread_count(threads)):
             with naming(job.rejects or ""):
                 _put_aside(plan, reader, batch, tally, rejects)
-            tally.count(batch.scores, batch.figures.perplexity, batch.judgement, batch.groups)
-            _draw_examples(plan, job, batch, tally)
-            stay = batch.usable & (batch.judgement.reasons == 0)
+            usable, judgement = ~batch.records.missing, batch.judgement
+            tally.count(batch.scores, judgement, batch.groups)
+            _draw_examples(job.source.label, batch, usable, tally)
+            stay = usable & (judgement.reasons == 0)
             for bucket, writer in writers.items():
-                own = stay & (batch.judgement.buckets == BUCKETS.index(bucket)) if bucket else stay
-                writer.write(batch.scored, np.flatnonzero(own))
-            progress(size)
+                own = stay & (judgement.buckets == BUCKETS.index(bucket)) if bucket else stay
+                writer.write(batch.records, np.flatnonzero(own))
+            progress(batch.size)
         if job.record is None:
             refuse_nothing(tally)
     return tally
@@ -185,47 +186,18 @@ def refuse_nothing(tally: Tally) -> None:
         raise InputError(f"none of {tally.records:,} records can be used; the first: {first}")
 
 
-def figures_of(names: list[str], scores: DocumentScores) -> DocumentFigures:
-    """Return what the rules look at: bytes [documents]; perplexity, tokens and share of unseen words [documents, models]."""
-    sums = [scores.sums[name] for name in names]
-    return DocumentFigures(
-        tuple(names),
-        scores.bytes,
-        np.stack([own.perplexity() for own in sums], axis=1),
-        np.stack([own.events for own in sums], axis=1),
-        np.stack([own.unseen_share() for own in sums], axis=1),
-    )
-
-
-def _judged(plan: FilterPlan, records: Records, documents: Documents) -> JudgedRecords:
-    scores, groups = plan.score(documents), plan.groups_of(documents)
-    figures = figures_of(plan.names, scores)
-    judgement = judge(plan.rules, figures, groups, plan.percentiles)
-    column = plan.bucket_column
-    scored = ScoredRecords(records, scores, {column: judgement.bucket_names()} if column else {})
-    return JudgedRecords(scored, documents, scores, figures, groups, judgement, ~scores.missing())
-
-
-def _put_aside(
-    plan: FilterPlan, reader: RecordReader, batch: JudgedRecords, tally: Tally, rejects: IO[bytes] | None
-) -> None:
-    records = batch.scored.records
-    for row in sorted(batch.scores.problems):
-        reason, detail = batch.scores.problems[row]
+def _put_aside(plan: FilterPlan, reader: RecordReader, batch: _Judged, tally: Tally, rejects: IO[bytes] | None) -> None:
+    records, problems = batch.records.records, batch.scores.problems
+    for row in sorted(problems):
+        reason, detail = problems[row]
         place = f"{records.identifier(row)}: {detail}"
         if plan.options.errors == "fail":
             raise InputError(place)
         tally.count_problem(reason, place)
         if rejects is not None:
-            row_id = {} if plan.options.id is None else {"id": label_of(records.values[plan.options.id][row])}
-            rejected = {
-                "file": records.source,
-                "record": int(records.numbers[row]),
-                **row_id,
-                "reason": reason,
-                "detail": detail,
-                **_raw(reader.raw_record(records, row)),
-            }
+            named = {} if plan.options.id is None else {"id": label_of(records.values[plan.options.id][row])}
+            where = {"file": records.source, "record": int(records.numbers[row]), **named}
+            rejected = {**where, "reason": reason, "detail": detail, **_raw(reader.raw_record(records, row))}
             rejects.write(to_json(rejected, indent=None).encode() + b"\n")
 
 
@@ -237,22 +209,15 @@ def _raw(record: bytes | None) -> dict[str, str | None]:
         return {"raw": None, "raw_base64": base64.b64encode(record or b"").decode()}
 
 
-def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: Tally) -> None:
-    records, documents = batch.scored.records, batch.documents
-    perplexity = batch.figures.perplexity.tolist()
-    keys = document_keys(job.source.label, records.numbers, _SEED)
-    segment_of = np.full(len(records), -1)
-    segment_of[documents.rows] = np.arange(len(documents.rows))
-    for code in np.unique(batch.judgement.reasons[batch.usable]).tolist():
-        rows = np.flatnonzero(batch.usable & (batch.judgement.reasons == code))
-        lowest = rows[np.argsort(keys[rows], kind="stable")[:EXAMPLES]]
-        drawn = [
-            Example(
-                int(keys[row]),
-                records.identifier(row),
-                example_text(documents.segments.text(int(segment_of[row]))),
-                {name: None if math.isnan(one) else one for name, one in zip(plan.names, perplexity[row], strict=True)},
-            )
-            for row in lowest.tolist()
-        ]
+def _draw_examples(label: str, batch: _Judged, usable: NDArray[np.bool_], tally: Tally) -> None:
+    records, documents, reasons = batch.records.records, batch.documents, batch.judgement.reasons
+    keys = document_keys(label, records.numbers, _SEED)
+    for code in np.unique(reasons[usable]).tolist():
+        rows = np.flatnonzero(usable & (reasons == code))
+        drawn = []
+        for row in rows[np.argsort(keys[rows], kind="stable")[:EXAMPLES]].tolist():
+            text = documents.segments.text(int(np.searchsorted(documents.rows, row)))
+            figures = zip(batch.scores.sums, batch.scores.perplexity[row].tolist(), strict=True)
+            perplexity = {name: None if math.isnan(one) else one for name, one in figures}
+            drawn.append(Example(int(keys[row]), records.identifier(row), example_text(text), perplexity))
         tally.draw(REASONS[code], drawn)

@@ -17,11 +17,12 @@ from lmgauge.digests import digest
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import refuse_replacing, writing
 from lmgauge.filtering.documents import Documents, Groups
-from lmgauge.filtering.filter_file import FileJob, FilterPlan, figures_of, filter_file, refuse_nothing
+from lmgauge.filtering.filter_file import FileJob, FilterPlan, filter_file, refuse_nothing
 from lmgauge.filtering.options import FilterWork
 from lmgauge.filtering.percentile_sample import Floats, Keys, PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import LEAST_DOCUMENTS, Percentiles
 from lmgauge.filtering.results import FilteredDocuments, PlanSummary, Tally
+from lmgauge.filtering.rules import BUCKETS
 from lmgauge.places import exists, file_state, make_folder, open_reading
 from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
@@ -50,7 +51,8 @@ def filter_all(
     plan.check()
     sources, target = find_sources(inputs, plan.options.format), os.fspath(output)
     aside = None if rejects is None else os.fspath(rejects)
-    jobs, is_folder = jobs_of(sources, target, buckets=plan.buckets, columns=columns, rejects=aside)
+    buckets = () if plan.bucket_column is None else BUCKETS
+    jobs, is_folder = jobs_of(sources, target, buckets=buckets, columns=columns, rejects=aside)
     refuse_replacing({"-o": target, "--rejects": aside}, [source.path for source in sources])
     if work.shard is not None and not is_folder:
         raise UsageError("a shard has a share of the files: give -o a folder")
@@ -259,7 +261,7 @@ def sample_file(
         scores = plan.score(documents.only(wanted))
         problems = {**documents.problems, **scores.problems}
         said = [f"{records.identifier(row)}: {problems[row][1]}" for row in sorted(problems)]
-        perplexity = figures_of(plan.names, scores).perplexity[rows[wanted]]
+        perplexity = scores.perplexity[rows[wanted]]
         return keys[wanted], groups.where(wanted), perplexity, said, bad, block.size
 
     total = 0

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.decoding import Meta, Whole
-from lmgauge.errors import InputError
 from lmgauge.filtering.documents import Groups
 
 Floats = NDArray[np.float64]
@@ -49,10 +48,6 @@ class _Stored:
     # of each group: its name, and of each model the bins that have documents, each with how many
     groups: list[tuple[str | None, list[list[tuple[Annotated[int, Meta(ge=0, lt=_BINS + 2)], Whole]]]]]
 
-    def __post_init__(self) -> None:
-        if any(len(columns) != len(self.models) for _, columns in self.groups):
-            raise ValueError("a group does not have a column for each model")
-
 
 class PerplexityHistogram:
     """Counts documents by group, model and perplexity: 4 kB for each group and model."""
@@ -81,8 +76,6 @@ class PerplexityHistogram:
 
     def merge(self, other: PerplexityHistogram, names: Mapping[str, str] | None = None) -> None:
         """Add the counts of other documents."""
-        if other.models != self.models:
-            raise InputError(f"histograms of {self.models} and {other.models} cannot be added")
         for name, counts in other._counts.items():
             self._add(name if name is None else (names or {}).get(name, name), counts)
 

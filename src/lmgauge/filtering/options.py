@@ -266,39 +266,28 @@ class FilterWork(Sharing):
 
 
 # -- selection --------------------------------------------------------------------------------------------------------------
-CUTS = tuple(1 / 2**i for i in range(6, -1, -1))
-"""1/64, 1/32, ... 1/2 and all of the pool, as Moore and Lewis tried them."""
-
-
 @settings
 class SelectionSettings:
     """How documents are selected; see `lmgauge.select_documents`.
 
     Attributes:
-        cuts: shares of the pool that are tried, by bytes, rising; 1/64, 1/32 and so on to 1 if not given.
-        tolerance: most that the share taken may be worse; the smallest is taken that is, with 95 % confidence, at most this
-            much above the lowest perplexity, such as 1%; 0 takes the best.
-        held_out_share: how much of the target is held out, where `held_out` names no text.
-        share: select this share of the pool, such as 10%; none is tried.
-        max_difference: select what differs by at most this, in bits per token; no share is tried.
-        order: order of all models, those that score and those that are trained on what would be selected.
-        smoothing: smoothing of all models.
+        share: select this share of the pool, by bytes, such as 10%.
+        max_difference: select what differs by at most this, in bits per token.
+        order: order of the models that score.
+        smoothing: smoothing of the models that score.
         tokenizer: whitespace, treebank, character, byte, icu, or the path of a tokenizer.json.
         min_count: words that occur less often in the target are <unk> to all models.
-        seed: same seed, same split of the target, sample of the pool and random selections.
+        seed: same seed, same samples of the pool.
 
     Raises:
         UsageError: a number is out of range, or both `share` and `max_difference` are given.
 
     Example:
-        >>> SelectionSettings(share=0.1).searches
-        False
+        >>> SelectionSettings(share=0.1).order
+        3
     """
 
     heading: ClassVar[str] = "How much"
-    cuts: Sequence[float] = CUTS
-    tolerance: Annotated[float, Bounds(0, 1000)] = 0.0
-    held_out_share: Annotated[float, Bounds(0, 1, open_least=True, open_most=True)] = 0.25
     share: Annotated[float, Bounds(0, 1, open_least=True)] | None = None
     max_difference: Annotated[float, Bounds(-1000, 1000)] | None = None
     order: Annotated[int, Bounds(1, 64)] = 3
@@ -310,15 +299,6 @@ class SelectionSettings:
     def __post_init__(self) -> None:
         if self.share is not None and self.max_difference is not None:
             raise UsageError("share and max-difference both say how much is selected; give one of them")
-        if not self.cuts or any(not 0 < cut <= 1 for cut in self.cuts) or list(self.cuts) != sorted(set(self.cuts)):
-            raise UsageError(
-                f"cuts must be rising shares of the pool, above 0 and at most 1, such as 1/8,1/4,1; got {self.cuts!r}"
-            )
-
-    @property
-    def searches(self) -> bool:
-        """Whether the share is looked for by held-out perplexity."""
-        return self.share is None and self.max_difference is None
 
     def training(self, words: tuple[str, ...] | None = None) -> NgramTrainingSettings:
         """Return the settings of the models over these words; of the one of the in-domain text, which finds them, if None.

@@ -68,10 +68,9 @@ class PercentileSample:
         self._codes_of: dict[str, int] = {}  # 0 is for documents without a group
         self._documents: Ints = np.zeros(MOST_GROUPS + 1, np.int64)
         self._thresholds: Keys = np.full(MOST_GROUPS + 1, _LAST_KEY)
-        self._keys: Keys = np.zeros(0, np.uint64)
-        self._codes: Ints = np.zeros(0, np.int64)
-        self._values: Floats = np.zeros((0, models))
-        self._waiting: list[tuple[Keys, Ints, Floats]] = []
+        # Those in the sample, and behind them what may be; of each the keys, the codes of their groups, and the values.
+        nothing = np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros((0, models))
+        self._parts: list[tuple[Keys, Ints, Floats]] = [nothing]
 
     def wanted(self, keys: Keys, groups: Groups) -> NDArray[np.bool_]:
         """Count the documents of a batch, and say which of them may be in the sample: only these need a score."""
@@ -86,37 +85,32 @@ class PercentileSample:
         # One without a score (NaN) has its place in the sample too, or the sample would not be one of all documents.
         # keys: uint64 [wanted]; values: float64 [wanted, models], perplexities, 2 to the power of bits per token; NaN
         # without a score.
-        if values.shape != (len(keys), self.models):
-            raise ValueError(f"perplexities of shape {values.shape}; ({len(keys)}, {self.models}) is needed")
-        self._waiting.append((keys, self._own_codes(groups), np.where(np.isnan(values), np.nan, values)))
-        if sum(len(waiting) for waiting, *_ in self._waiting) > max(_PENDING, len(self._keys) // 4):
-            self._settle()
+        self._parts.append((keys, self._own_codes(groups), np.where(np.isnan(values), np.nan, values)))
+        if sum(len(waiting) for waiting, *_ in self._parts[1:]) > max(_PENDING, len(self._parts[0][0]) // 4):
+            self._settled()
 
     def merge(self, other: PercentileSample) -> None:
         """Add the sample of other documents."""
-        if (self.models, self.settings) != (other.models, other.settings):
-            raise UsageError("samples of different models, sizes, seeds or groups cannot be merged; make them alike")
-        other._settle()
+        keys, codes, values = other._settled()
         names = tuple(other._codes_of)
         new_codes = self._own_codes(Groups(names, np.arange(-1, len(names))))
         np.add.at(self._documents, new_codes, other._documents[: len(new_codes)])
         self.bad_records += other.bad_records
-        self._waiting.append((other._keys, new_codes[other._codes], other._values))
-        self._settle()
+        self._parts.append((keys, new_codes[codes], values))
+        self._settled()
 
     def groups(self) -> Iterator[tuple[str, GroupSample]]:
         """Yield the groups by name, in the order of their names, each with its sample; documents without one are in none."""
-        self._settle()
-        for name in sorted(self._codes_of):
-            code = self._codes_of[name]
-            first, last = np.searchsorted(self._codes, [code, code + 1])
-            yield name, GroupSample(int(self._documents[code]), self._values[first:last])
+        _, codes, values = self._settled()
+        for name, code in sorted(self._codes_of.items()):
+            first, last = np.searchsorted(codes, [code, code + 1])
+            yield name, GroupSample(int(self._documents[code]), values[first:last])
 
     def overall(self) -> GroupSample:
         """Return the sample of all documents, also those without a group."""
-        self._settle()
-        order = np.lexsort((*self._values.T, self._keys))[: self.settings.size]
-        return GroupSample(int(self._documents.sum()), self._values[order])
+        keys, _, values = self._settled()
+        order = np.lexsort((*values.T, keys))[: self.settings.size]
+        return GroupSample(int(self._documents.sum()), values[order])
 
     def _own_codes(self, groups: Groups) -> Ints:
         # Codes that a batch's groups have here, 0 for none; a new group gets the next one.
@@ -130,20 +124,15 @@ class PercentileSample:
         own = np.array([*(self._codes_of[name] for name in groups.names), 0], np.int64)
         return own[groups.codes]
 
-    def _settle(self) -> None:
-        if not self._waiting:
-            return
-        parts = [(self._keys, self._codes, self._values), *self._waiting]
-        keys, codes, values = (np.concatenate(column) for column in zip(*parts, strict=True))
-        # Equal keys of different documents: the values decide, so that the order of coming never does.
-        order = np.lexsort((*values.T, keys, codes))
-        keys, codes = keys[order], codes[order]
-        size = self.settings.size
-        if size is not None:
-            ranks = np.arange(len(keys)) - np.searchsorted(codes, codes)
-            last = ranks == size - 1
-            self._thresholds[codes[last]] = keys[last]
-            stays = ranks < size
-            order, keys, codes = order[stays], keys[stays], codes[stays]
-        self._keys, self._codes, self._values = keys, codes, values[order]
-        self._waiting = []
+    def _settled(self) -> tuple[Keys, Ints, Floats]:
+        # The sample of each group, group by group, by rising keys.
+        if len(self._parts) > 1:
+            keys, codes, values = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+            # Equal keys of different documents: the values decide, so that the order of coming never does.
+            order = np.lexsort((*values.T, keys, codes))
+            keys, codes = keys[order], codes[order]
+            ranks, size = np.arange(len(keys)) - np.searchsorted(codes, codes), self.settings.size or len(keys) + 1
+            self._thresholds[codes[ranks == size - 1]] = keys[ranks == size - 1]
+            stay = ranks < size
+            self._parts = [(keys[stay], codes[stay], values[order[stay]])]
+        return self._parts[0]

@@ -26,18 +26,19 @@ import numpy as np
 
 from lmgauge.decoding import Meta, Perplexity, Whole, decode
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import local_path, writing
+from lmgauge.files import writing
 from lmgauge.filtering.documents import MOST_GROUPS
 from lmgauge.filtering.options import BY, PERCENTS, check_percent, percent_name
 from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample, SampleSettings
 from lmgauge.json_text import to_json
 from lmgauge.numerics.proportions import binomial_quantiles
+from lmgauge.places import open_reading
 from lmgauge.readable import first_few
+from lmgauge.remote.addresses import shown_name
 from lmgauge.shown import Shown
 from lmgauge.signature import Signature
 from lmgauge.version import __version__
 
-FORMAT, FORMAT_VERSION = "lmgauge percentiles", 1
 NAMES = tuple(map(percent_name, PERCENTS))
 _TENTHS = [round(10 * percent) for percent in PERCENTS]
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ LEAST_DOCUMENTS = 100
 
 LEVEL = 0.95
 
+_AGAIN = "learn them anew with 'lmgauge percentiles', or score as they were learned"
 _LARGEST = 2**28
 """Bytes of the largest file that is read: a thousand groups and a dozen models take less."""
 _INNER_LIST = re.compile(r"\[\n\s*([^][]*?)\n\s*\]")
@@ -177,8 +179,6 @@ class Percentiles(Shown):
             >>> Percentiles.learn(sample, {"en": "model:en"}).value("en", None, 10)
             10.0
         """
-        if len(signatures) != sample.models:
-            raise ValueError(f"{len(signatures)} signatures for a sample of {sample.models} models")
         overall = _percentiles(sample.overall(), signatures, 1)
         for name, model in overall.models.items():
             if not model["scored"]:
@@ -196,13 +196,8 @@ class Percentiles(Shown):
         Raises:
             InputError: it cannot be read, or is not such a file; the message says where.
         """
-        name = os.fspath(path)
-        try:
-            with local_path(path).open("rb") as file:
-                raw = file.read(_LARGEST + 1)
-        except OSError as error:
-            raise InputError(f"{name!r}: cannot be read: {error.strerror or error}") from error
-        return replace(cls.from_json(raw, name), source=name)
+        with open_reading(path) as file:
+            return replace(cls.from_json(file.read(_LARGEST + 1), shown_name(path)), source=shown_name(path))
 
     @classmethod
     def from_json(cls, raw: bytes, where: str) -> Percentiles:
@@ -270,7 +265,8 @@ class Percentiles(Shown):
             UsageError: there is no such model.
         """
         if model not in self.overall.models:
-            raise UsageError(f"{self._name} has percentiles of {first_few([*self.overall.models])}, not of model {model!r}")
+            known = first_few([*self.overall.models])
+            raise UsageError(f"{self._name} has percentiles of {known}, not of model {model!r}; {_AGAIN}")
         own = self.groups[group] if group is not None and self.has_own(model, group) else self.overall
         return own.models[model]
 
@@ -315,26 +311,23 @@ class Percentiles(Shown):
         Raises:
             UsageError: something differs; the message says what.
         """
-        again = "learn them anew with 'lmgauge percentiles', or score as they were learned"
+        compared = []
         for name, line in signatures.items():
-            if name not in self.signatures:
-                learned = first_few([*self.signatures])
-                raise UsageError(f"{self._name} has percentiles of {learned}, not of model {name!r}; {again}")
-            for key, (before, after) in Signature.parse(self.signatures[name]).differences(Signature.parse(line)).items():
-                if key != "v":
-                    what = f"{key} was {_said(before)}, and here it is {_said(after)}"
-                    raise UsageError(f"{self._name} was learned with another model {name!r}: {what}; {again}")
+            self.of(name, None)
+            differences = Signature.parse(self.signatures[name]).differences(Signature.parse(line))
+            compared += [(f"another model {name!r}: {key} was", *both) for key, both in differences.items() if key != "v"]
         then, now = {**self.settings, "group": self.sample.group}, {**(settings or {}), "group": group}
-        for name in {**then, **now}:
-            if then.get(name) != now.get(name):
-                what = f"{name} {_said(then.get(name))}, and here it is {_said(now.get(name))}"
-                raise UsageError(f"{self._name} was learned with {what}; {again}")
+        compared += [(name, then.get(name), now.get(name)) for name in {**then, **now}]
+        for what, before, after in compared:
+            if before != after:
+                said = f"{what} {_said(before)}, and here it is {_said(after)}"
+                raise UsageError(f"{self._name} was learned with {said}; {_AGAIN}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as in the file."""
         return {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
+            "format": "lmgauge percentiles",
+            "format_version": 1,
             "lmgauge": self.version,
             "models": dict(self.signatures),
             "settings": dict(self.settings),

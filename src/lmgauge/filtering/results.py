@@ -14,7 +14,7 @@ from lmgauge.decoding import Meta, Perplexity, Whole
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import MOST_GROUPS, OTHERS, Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
-from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Floats, Judgement, PerplexityLimits, Reason
+from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Judgement, PerplexityLimits, Reason
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import exact_costs, exact_to_nats
 from lmgauge.numerics.units import nats_to_bits
@@ -125,11 +125,6 @@ class Tally:
     stay_totals: dict[str, CorpusTotals]
     examples: dict[Reason, Annotated[list[Example], Meta(max_length=EXAMPLES)]]
 
-    def __post_init__(self) -> None:
-        models = {*self.scored.models}
-        if not (self.scored.models == self.stays.models and models == self.totals.keys() == self.stay_totals.keys()):
-            raise ValueError("its figures are not of the same models")
-
     @classmethod
     def of_nothing(cls, models: Sequence[str]) -> Tally:
         """Return what counts no document yet."""
@@ -142,15 +137,14 @@ class Tally:
         self.problems[reason] = self.problems.get(reason, 0) + 1
         self.first_problems.setdefault(reason, place)
 
-    def count(self, scores: DocumentScores, perplexity: Floats, judgement: Judgement, groups: Groups) -> None:
+    def count(self, scores: DocumentScores, judgement: Judgement, groups: Groups) -> None:
         """Count the documents of a batch."""
-        # perplexity: float64 [documents, models]; NaN where there is none.
         usable = ~scores.missing()
         for sums, chosen in ((self.totals, usable), (self.stay_totals, usable & (judgement.reasons == 0))):
             _add(sums, {name: CorpusTotals.of(own, scores.bytes, chosen) for name, own in scores.sums.items()})
         reasons = judgement.reasons[usable]
         stay = reasons == 0
-        sizes, perplexity, own = scores.bytes[usable], perplexity[usable], groups.where(usable).limited(self.groups)
+        sizes, perplexity, own = scores.bytes[usable], scores.perplexity[usable], groups.where(usable).limited(self.groups)
         self.records += len(usable)
         self.bytes += int(sizes.sum())
         self.stand_in += int(np.count_nonzero(judgement.stand_in & usable))

@@ -15,11 +15,11 @@ from lmgauge.decoding import Perplexity
 from lmgauge.filtering.documents import Groups
 
 if TYPE_CHECKING:
+    from lmgauge.filtering.document_scores import DocumentScores
     from lmgauge.filtering.options import FilterRules
     from lmgauge.filtering.percentiles import Percentiles
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 
 Reason = Literal[
@@ -44,17 +44,6 @@ NO_BUCKET = 255
 """Code of a document without a bucket: it has no perplexity, or no buckets were asked for."""
 
 
-@dataclass(frozen=True)
-class DocumentFigures:
-    """What the rules look at, with a row for each document of a batch and a column for each model."""
-
-    models: tuple[str, ...]
-    bytes: Ints  # int64 [documents], of the text in UTF-8
-    perplexity: Floats  # float64 [documents, models]; inf where an event is impossible, NaN where there is nothing to score
-    tokens: Ints  # int64 [documents, models]
-    unseen: Floats  # float64 [documents, models], share of the tokens that are unseen words; NaN where there are no tokens
-
-
 class Judgement(NamedTuple):
     """What becomes of the documents of a batch."""
 
@@ -69,23 +58,21 @@ class Judgement(NamedTuple):
 
 
 def judge(
-    rules: FilterRules, figures: DocumentFigures, groups: Groups | None = None, percentiles: Percentiles | None = None
+    rules: FilterRules, scores: DocumentScores, groups: Groups | None = None, percentiles: Percentiles | None = None
 ) -> Judgement:
     """Return the verdict on each document: it stays, or the first reason why not, and its bucket."""
-    rules.check(figures.models, percentiles)
-    documents = len(figures.bytes)
-    groups = Groups.none(documents) if groups is None else groups
-    columns = [figures.models.index(name) for name in rules.counting(figures.models)]
-    perplexity = figures.perplexity[:, columns]
-    (low, high, head, middle), stand_in = _bounds(rules, [figures.models[column] for column in columns], groups, percentiles)
-    reasons = np.zeros(documents, np.uint8)
-    for name, dropped in _tests(rules, figures, columns, low, high):
+    rules.check([*scores.sums], percentiles)
+    groups = Groups.none(len(scores)) if groups is None else groups
+    models = rules.counting([*scores.sums])
+    (low, high, head, middle), stand_in = _bounds(rules, models, groups, percentiles)
+    reasons = np.zeros(len(scores), np.uint8)
+    for name, dropped in _tests(rules, scores, models, low, high):
         reasons[dropped & (reasons == 0)] = REASONS.index(name)
-    buckets = np.full(documents, NO_BUCKET, np.uint8)
+    buckets = np.full(len(scores), NO_BUCKET, np.uint8)
     if rules.buckets is not None:
-        scored = ~np.isnan(perplexity[:, 0])
-        above_head, above_middle = (perplexity[:, 0] > cut[:, 0] for cut in (head, middle))
-        buckets[scored] = (above_head.astype(np.uint8) + above_middle)[scored]
+        perplexity = scores.sums[models[0]].perplexity
+        above = (perplexity > head[:, 0]).astype(np.uint8) + (perplexity > middle[:, 0])
+        buckets = np.where(np.isnan(perplexity), buckets, above)
     return Judgement(reasons, buckets, stand_in)
 
 
@@ -93,49 +80,44 @@ def _bounds(
     rules: FilterRules, models: list[str], groups: Groups, percentiles: Percentiles | None
 ) -> tuple[Floats, NDArray[np.bool_]]:
     # Percentiles of each document's group: float64 [4, documents, models that count], the ends of what stays and the cuts of
-    # buckets; what is not a bound is infinite. And where those of all documents stand in: bool [documents].
+    # buckets; infinite where there is no such bound, NaN where the group has no percentiles. And where those of all
+    # documents stand in: bool [documents].
     # One row for each group of the batch, and a last one for documents without a group (code -1).
     names = [*groups.names, None]
-    table = np.empty((4, len(names), len(models)))
-    table[0], table[1:] = -math.inf, math.inf
+    table = np.full((4, len(names), len(models)), math.inf)
+    table[0] = -math.inf
     stand_in = np.zeros(len(names), bool)
     if rules.needs_percentiles and percentiles is not None:
-        ends = PercentileEnds(rules, percentiles)
         for row, name in enumerate(names):
             own = [percentiles.has_own(model, name) for model in models]
             stand_in[row] = bool(percentiles.groups) and percentiles.has_stand_in and not all(own)
             for column, model in enumerate(models):
-                if own[column] or percentiles.has_stand_in:
-                    low, high, cuts = ends.of(model, name)
-                    both = -math.inf if low is None else low, math.inf if high is None else high
-                    table[:, row, column] = *both, *(cuts or (math.inf, math.inf))
-                else:
-                    table[:, row, column] = np.nan
+                low, high, cuts = ends_of(rules, percentiles, model, name)
+                ends = -math.inf if low is None else low, math.inf if high is None else high, *(cuts or [math.inf] * 2)
+                table[:, row, column] = ends if own[column] or percentiles.has_stand_in else math.nan
     return table[:, groups.codes], stand_in[groups.codes]
 
 
-class PercentileEnds:
-    """Between which perplexities percentiles let documents of a group stay, and where they cut buckets."""
-
-    def __init__(self, rules: FilterRules, percentiles: Percentiles) -> None:
-        self._percentiles, (self.low, self.high), self._cuts = percentiles, rules.percent_range, rules.percent_cuts or ()
-
-    def of(self, model: str, group: str | None) -> tuple[float | None, float | None, tuple[float, ...]]:
-        """Return the ends for a model and group, None where there is no such end, and the cuts."""
-        value = partial(self._percentiles.value, model, group)
-        high = None if self.high in (None, 100) else value(self.high)
-        return value(self.low) if self.low else None, high, tuple(map(value, self._cuts))
+def ends_of(
+    rules: FilterRules, percentiles: Percentiles, model: str, group: str | None
+) -> tuple[float | None, float | None, tuple[float, ...]]:
+    """Return between which perplexities percentiles let documents stay, None where there is no end, and cut buckets."""
+    value, (low, high) = partial(percentiles.value, model, group), rules.percent_range
+    cuts = tuple(map(value, rules.percent_cuts or ()))
+    return value(low) if low else None, None if high in (None, 100) else value(high), cuts
 
 
 def _tests(
-    rules: FilterRules, figures: DocumentFigures, columns: list[int], low: Floats, high: Floats
+    rules: FilterRules, scores: DocumentScores, models: list[str], low: Floats, high: Floats
 ) -> Iterator[tuple[Reason, NDArray[np.bool_]]]:
     # Reasons in their order, each with the documents that it fits: a NaN is neither above nor below.
-    perplexity, tokens, unseen = (array[:, columns] for array in (figures.perplexity, figures.tokens, figures.unseen))
+    sums = [scores.sums[name] for name in models]
+    columns = zip(*((own.perplexity, own.events, own.unseen_share()) for own in sums), strict=True)
+    perplexity, tokens, unseen = (np.stack(column, axis=1) for column in columns)
     if rules.min_bytes is not None:
-        yield "too short", figures.bytes < rules.min_bytes
+        yield "too short", scores.bytes < rules.min_bytes
     if rules.max_bytes is not None:
-        yield "too long", figures.bytes > rules.max_bytes
+        yield "too long", scores.bytes > rules.max_bytes
     if rules.needs_scores:
         yield "nothing to score", _any(np.isnan(perplexity))
     if rules.min_tokens is not None:
@@ -185,7 +167,7 @@ def limits_of(
     for model in rules.counting(models):
         groups = [] if used is None else [name for name in used.groups if used.has_own(model, name)]
         for group in (*groups, *([None] if used is None or used.has_stand_in else [])):
-            first, last, cuts = (None, None, ()) if used is None else PercentileEnds(rules, used).of(model, group)
+            first, last, cuts = (None, None, ()) if used is None else ends_of(rules, used, model, group)
             low = max((end for end in (rules.min_perplexity, first) if end is not None), default=None)
             high = min((end for end in (rules.max_perplexity, last) if end is not None), default=None)
             if low is not None or high is not None or cuts:
@@ -216,11 +198,11 @@ def percentile_lines(rules: FilterRules, models: list[str], percentiles: Percent
     groups = [name for name in percentiles.groups if any(percentiles.has_own(model, name) for model in models)]
     rest = "all other documents" if groups else "all documents"
     rows = [(group, model) for group in [*groups, *([None] * percentiles.has_stand_in)] for model in models]
-    ends = PercentileEnds(rules, percentiles)
+    percents = rules.percent_range
     for group, model in rows[:_MOST_LINES]:
-        low, high, cuts = ends.of(model, group)
-        parts = [] if low is None else [f"above {low:,.6g} (p{ends.low:g})"]
-        parts += [] if high is None else [f"at most {high:,.6g} (p{ends.high:g})"]
+        low, high, cuts = ends_of(rules, percentiles, model, group)
+        parts = [] if low is None else [f"above {low:,.6g} (p{percents[0]:g})"]
+        parts += [] if high is None else [f"at most {high:,.6g} (p{percents[1]:g})"]
         parts += [f"buckets cut at {' and '.join(f'{cut:,.6g}' for cut in cuts)} ({rules.buckets})"] if cuts else []
         name = rest if group is None else f"{percentiles.sample.group} {group!r}"
         by = f" by {model!r}" if len(models) > 1 else ""

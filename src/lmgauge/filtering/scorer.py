@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ CHOSEN = "lm"
 ANY = "*"
 """Stands for all values of that field that have no model of their own."""
 PROBLEM_COLUMN = "score_problem"
+_RESERVED = re.compile("|".join(rf"(?<!\S){re.escape(word)}(?!\S)" for word in SPECIAL_TOKENS).encode())
 
 
 class Scorer:
@@ -358,29 +360,30 @@ def _of_name(scoring: ScoringOptions, name: str) -> ScoringOptions:
 def _apart(documents: Documents) -> list[Documents]:
     # Documents, of which a model has refused some, in parts: each with a reserved word alone, and the others.
     # Where that is all the same, two halves.
-    suspect = documents.with_words(SPECIAL_TOKENS)
-    if not suspect.any() or len(suspect) == 2:
-        halves = np.arange(len(suspect)) < len(suspect) // 2
+    numbers = np.arange(len(documents.rows))
+    alone = [place for place in numbers.tolist() if _RESERVED.search(documents.segments.text(place))]
+    if not alone or len(numbers) == 2:
+        halves = numbers < len(numbers) // 2
         return [documents.only(halves), documents.only(~halves)]
-    alone = [documents.only(np.arange(len(suspect)) == place) for place in np.flatnonzero(suspect).tolist()]
-    return alone if suspect.all() else [*alone, documents.only(~suspect)]
+    parts = [documents.only(numbers == place) for place in alone]
+    return parts if len(alone) == len(numbers) else [*parts, documents.only(~np.isin(numbers, alone))]
 
 
 # -- models by their path -----------------------------------------------------------------------------------------------
 _State = tuple[tuple[str, int, int, int], ...]
-_loaded: dict[tuple[str, ScoringOptions], tuple[_State, LanguageModel]] = {}
 _lock = OfProcess(threading.Lock)
 
 
 def model_at(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
     """Return the model at a path, loaded once in a process; another model that is saved there since is loaded anew."""
     # Raises ModelFileError: nothing is there, or it cannot be trusted.
-    key = os.path.abspath(path) if os.path.exists(path) else os.fspath(path), options
     with _lock.value:
-        state = _state_of(Path(path))
-        if key not in _loaded or _loaded[key][0] != state:
-            _loaded[key] = state, load_model(path, options)
-        return _loaded[key][1]
+        return _loaded(os.path.abspath(path) if os.path.exists(path) else os.fspath(path), options, _state_of(Path(path)))
+
+
+@lru_cache(maxsize=256)
+def _loaded(path: str, options: ScoringOptions, state: _State) -> LanguageModel:
+    return load_model(path, options)
 
 
 def _state_of(path: Path) -> _State:

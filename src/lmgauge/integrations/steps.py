@@ -11,7 +11,7 @@ from lmgauge.api.inputs import PATHS
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import Groups, labels_of
-from lmgauge.filtering.filter_file import FilterPlan, figures_of
+from lmgauge.filtering.filter_file import FilterPlan
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.rules import REASONS, judge
@@ -77,7 +77,7 @@ class DocumentFilter:
         # scores: of the documents: bytes and, under each model, nats and tokens.
         plan = self.plan
         groups = None if labels is None else Groups.of(labels)
-        judgement = judge(plan.rules, figures_of(plan.names, scores), groups, plan.percentiles)
+        judgement = judge(plan.rules, scores, groups, plan.percentiles)
         reasons = [REASONS[code] if code else None for code in judgement.reasons.tolist()]
         for row, (reason, _) in scores.problems.items():
             reasons[row] = reason

@@ -186,8 +186,9 @@ def inside(path: Path, name: str) -> Path:
     return part
 
 
-def write_config(path: Path, config: Mapping[str, object]) -> None:
-    """Write the config.json of a model folder."""
+def write_config(path: Path, config: Mapping[str, object], *, sealed: bool) -> None:
+    """Write the config.json of a model folder, with the digest of what it says where it is sealed."""
+    config = {**config, "sha256": digest_of(config)} if sealed else config
     (path / "config.json").write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
 
 

@@ -17,6 +17,7 @@ from lmgauge.records.records import (
     BLOCK_BYTES,
     NO_TEXT,
     TAKEN,
+    Column,
     Problem,
     RawBlock,
     Records,
@@ -129,12 +130,22 @@ class Writer(PackedLines):
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> None:
         """Write records; see `RecordWriter`."""
-        columns = scored.scores.json_columns(rows)
+        names = (json.dumps(name).replace("{", "{{").replace("}", "}}") for name in scored.columns)
+        members = ", ".join(f"{name}: {{}}" for name in names)
+        texts = (json_values(values, rows) for values in scored.columns.values())
         parts: list[bytes] = []
-        for row, members in zip(rows.tolist(), columns, strict=True):
-            labels = "".join(f", {json.dumps(name)}: {json.dumps(values[row])}" for name, values in scored.labels.items())
-            parts += _open_object(scored.records, row), members.encode(), labels.encode(), b"}\n"
+        for row, *values in zip(rows.tolist(), *texts, strict=True):
+            parts += _open_object(scored.records, row), members.format(*values).encode(), b"}\n"
         self.put(parts)
+
+
+def json_values(column: Column, rows: NDArray[np.intp]) -> list[str]:
+    """Return some values of a column as JSON has them, in full precision; "inf" is a string, and NaN is null."""
+    if not isinstance(column, np.ndarray):
+        return [json.dumps(column[row]) for row in rows.tolist()]
+    values = column[rows]
+    texts, special = list(map(repr, values.tolist())), {"inf": '"inf"', "-inf": '"-inf"', "nan": "null"}
+    return texts if np.isfinite(values).all() else [special.get(text, text) for text in texts]
 
 
 def _open_object(records: Records, row: int) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from lmgauge.records.records import (
     BLOCK_BYTES,
     MAX_RECORD_BYTES,
     NO_TEXT,
+    Column,
     RawBlock,
     RecordReader,
     Records,
@@ -159,13 +160,8 @@ class Writer(RecordWriter):
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> None:
         """Write rows; see `RecordWriter`."""
-        import pyarrow as pa
-
         table: pa.Table = scored.records.raw
-        columns = scored.scores.arrow_columns() | {
-            name: pa.array(list(values), pa.string()) for name, values in scored.labels.items()
-        }
-        for name, array in columns.items():
+        for name, array in arrow_columns(scored.columns, scored.missing).items():
             table = table.append_column(name, array)
         self._waiting.append(_chosen(table, rows))
         if sum(part.nbytes for part in self._waiting) >= _TOGETHER or self._writer is None:
@@ -186,6 +182,15 @@ class Writer(RecordWriter):
         if len(table):
             with naming(self._path):
                 self._writer.write_table(table, row_group_size=len(table))
+
+
+def arrow_columns(columns: Mapping[str, Column], missing: NDArray[np.bool_]) -> dict[str, pa.Array]:
+    """Return columns for Arrow, null where there is no figure or the record has none."""
+    import pyarrow as pa
+
+    nulls = {name: missing | np.isnan(values) for name, values in columns.items() if isinstance(values, np.ndarray)}
+    kinds = {name: None if name in nulls else pa.string() for name in columns}
+    return {name: pa.array(values, kinds[name], mask=nulls.get(name)) for name, values in columns.items()}
 
 
 def _chosen(table: pa.Table, rows: NDArray[np.intp]) -> pa.Table:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,29 +153,16 @@ class Records:
         return f"{self.source}:{self.numbers[row]}"
 
 
-class Columns(Protocol):
-    """Figures of records, as the columns that are put behind their own."""
-
-    def columns(self) -> Mapping[str, NDArray[Any]]:
-        """Return them by name."""
-
-    def json_columns(self, rows: NDArray[np.intp]) -> Iterator[str]:
-        """Yield the members of some records."""
-
-    def cells(self, rows: NDArray[np.intp]) -> Iterator[Sequence[str]]:
-        """Yield the cells of some records."""
-
-    def arrow_columns(self) -> dict[str, pa.Array]:
-        """Return them for a table."""
+Column = NDArray[np.float64] | NDArray[np.int64] | Sequence[str | None]
 
 
 class ScoredRecords(NamedTuple):
-    """Records with what models make of them."""
+    """Records with columns that are put behind their own."""
 
     records: Records  # as they were read
-    scores: Columns
-    # further columns of strings, by name, each [records], such as the bucket
-    labels: Mapping[str, Sequence[str | None]] = {}
+    # by name, each [records]: figures, NaN where there is none; or plain names, such as that of a bucket
+    columns: Mapping[str, Column]
+    missing: NDArray[np.bool_]  # bool [records], those without figures
 
 
 class Row(NamedTuple):

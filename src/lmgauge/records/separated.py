@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import Format
 from lmgauge.errors import InputError
+from lmgauge.records.jsonl import json_values
 from lmgauge.records.lines import PackedLines, ReaderOfLines, last_newline, line_blocks
 from lmgauge.records.records import (
     BAD_RECORD,
@@ -213,11 +214,12 @@ class Writer(PackedLines):
         records = scored.records
         parts = []
         if self._is_empty and records.names is not None:
-            parts = [records.names, self._joined((*scored.scores.columns(), *scored.labels))]
+            parts = [records.names, self._joined([*scored.columns])]
         self._is_empty = False
-        for row, figures in zip(rows.tolist(), scored.scores.cells(rows), strict=True):
-            labels = (values[row] or "" for values in scored.labels.values())
-            parts += records.raw[row], self._joined((*figures, *labels))
+        texts = (json_values(values, rows) for values in scored.columns.values())
+        for row, *values in zip(rows.tolist(), *texts, strict=True):
+            cells = [text.strip('"').replace("null", "") for text in values]  # of names, which have no quotes either
+            parts += records.raw[row], self._joined(cells)
         self.put(parts)
 
     def _joined(self, cells: Sequence[str]) -> bytes:

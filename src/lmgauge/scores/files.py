@@ -16,6 +16,7 @@ from lmgauge.choices import Format
 from lmgauge.errors import InputError
 from lmgauge.files import writing
 from lmgauge.json_text import from_json
+from lmgauge.places import file_state
 from lmgauge.records.formats import RECORD_ENDINGS, format_of, reader_of, split_compression
 from lmgauge.records.parquet_files import batches_of, is_parquet, open_parquet
 from lmgauge.records.records import Fields
@@ -130,7 +131,7 @@ class RowReader:
         self.path, self._stack = Path(path), ExitStack()
         with _reading(self.path):
             self._file = self._stack.enter_context(open_parquet(self.path))
-            self._state = self._look()
+            self._state = file_state(self.path)
         metadata = self._file.metadata
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self._bounds = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
@@ -138,15 +139,11 @@ class RowReader:
         self.columns: list[str] = self._file.schema_arrow.names
         self._last: tuple[int, list[str] | None, pa.RecordBatch] | None = None
 
-    def _look(self) -> tuple[int, int, int]:
-        state = self.path.stat()
-        return state.st_ino, state.st_size, state.st_mtime_ns
-
     def unchanged(self) -> bool:
         """Return True if the file is still there and is the one that was opened."""
         try:
-            return self._look() == self._state
-        except OSError:
+            return file_state(self.path) == self._state
+        except InputError:
             return False
 
     def read(self, begin: int, end: int, columns: Sequence[str] | None = None) -> ScoreBatch:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
 import socket
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,8 +18,12 @@ from lmgauge.errors import UsageError, needing
 
 LOCAL = "local"
 _SECONDS_TO_ANSWER = 5.0
+_SECONDS_TO_PART = 20.0
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 """How HTTP/2, which Ray speaks, begins; the answer is a frame of settings as well, of type 4."""
+_LAST_WORDS = """import sys; sys.stdin.read() or sys.exit(
+    "lmgauge: error: the program ended while Ray worked for it: it was killed, or Ray's process on its machine was lost")"""
+"""A program of its own: where the raylet dies during a call, Ray ends the caller at once, and without a word."""
 
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -43,10 +51,16 @@ def ray_at(address: str, workers: int | None = None, store_bytes: int | None = N
     except (OSError, RuntimeError, ValueError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise UsageError(f"cannot join Ray at {address}: {reason}") from error
+    words = subprocess.Popen([sys.executable, "-IS", "-c", _LAST_WORDS], stdin=subprocess.PIPE, start_new_session=True)
     try:
         yield ray
     finally:
-        ray.shutdown()
+        words.communicate(b"not needed")
+        parting = threading.Thread(target=ray.shutdown, daemon=True)
+        parting.start()
+        parting.join(_SECONDS_TO_PART)
+        if parting.is_alive():  # it waits for what is lost, as it would once more at the end of the program
+            atexit.unregister(ray.shutdown)
 
 
 def library() -> Any:
@@ -56,6 +70,16 @@ def library() -> Any:
     with needing("ray", extra="ray"):
         import ray
     return ray
+
+
+def lifelines(ray: Any, address: str) -> dict[str, str]:
+    """Return the addresses without which a connection is of no use, by what answers there."""
+    if address.startswith("ray://"):
+        return {"the head of the cluster": address}
+    here = ray.get_runtime_context()
+    own = next(node for node in ray.nodes() if node["NodeID"] == here.get_node_id())
+    raylet = f"{own['NodeManagerAddress']}:{own['NodeManagerPort']}"
+    return {"the head of the cluster": here.gcs_address, "Ray's process on this machine": raylet}
 
 
 def refuse_unanswered(address: str) -> None:

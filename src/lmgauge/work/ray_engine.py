@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from functools import partial
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.threads import be_worker, thread_count
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored, made_arrays, stored_in
-from lmgauge.work.ray_connection import LOCAL, ray_at, refuse_unanswered
+from lmgauge.work.ray_connection import LOCAL, lifelines, ray_at, refuse_unanswered
 from lmgauge.work.task import Task, sent_failure
 
 S = TypeVar("S")
@@ -19,6 +20,8 @@ T = TypeVar("T")
 
 _RETRIES = 5
 _SECONDS_BETWEEN_LOOKS = 5.0
+_SECONDS_TO_FETCH = 600.0
+_SECONDS_WITHOUT_CORES = 600.0
 
 
 class RayEngine(Engine):
@@ -31,8 +34,9 @@ class RayEngine(Engine):
     def __init__(self, address: str = LOCAL, *, workers: int | None = None, store_bytes: int | None = None) -> None:
         self._stack = ExitStack()
         self._ray = self._stack.enter_context(ray_at(address, thread_count(workers), store_bytes))
-        self._head = self._ray.get_runtime_context().gcs_address if address == LOCAL else address
+        self._lifelines = lifelines(self._ray, address)
         self.workers = int(self._ray.cluster_resources().get("CPU", 1))
+        self._had_cores = time.monotonic()
         self._arrays: dict[Stored, Any] = {}
         self._sources: list[Any] = []
         self.notes = {}
@@ -51,6 +55,7 @@ class RayEngine(Engine):
         self._arrays[stored] = self._source(array)
 
     def _source(self, value: object) -> Any:
+        self._look("sending an array")
         reference = self._ray.put(value)
         self._sources.append(reference)
         return reference
@@ -60,10 +65,18 @@ class RayEngine(Engine):
         return self._get(self._arrays[stored], f"array {stored.name}")  # type: ignore[no-any-return]
 
     def _get(self, reference: Any, what: str) -> Any:
+        with self._explained(what):
+            self._wait([reference], what)
+            try:
+                return self._ray.get(reference, timeout=_SECONDS_TO_FETCH)
+            except self._ray.exceptions.GetTimeoutError:  # it may come from far: only that nobody answers is an error
+                return self._get(reference, what)
+
+    @contextmanager
+    def _explained(self, what: str = "the cluster") -> Iterator[None]:
         exceptions = self._ray.exceptions
         try:
-            self._wait([reference], what)
-            return self._ray.get(reference)
+            yield
         except exceptions.RayTaskError as error:
             if isinstance(error.cause, LmgaugeError):
                 raise error.cause from None
@@ -75,13 +88,22 @@ class RayEngine(Engine):
     def _wait(self, references: list[Any], what: str) -> tuple[list[Any], list[Any]]:
         # Wait until one of them is there, or can be known to fail; return those, and the others.
         while True:
+            self._look(what)
             done, waiting = self._ray.wait(references, timeout=_SECONDS_BETWEEN_LOOKS, fetch_local=False)
             if done:
                 return done, waiting
+            if self._ray.cluster_resources().get("CPU"):
+                self._had_cores = time.monotonic()
+            elif time.monotonic() - self._had_cores > _SECONDS_WITHOUT_CORES:  # Ray itself waits for ever for new machines
+                raise LmgaugeError(f"{what}: the cluster has no core left; all its machines were lost")
+
+    def _look(self, what: str) -> None:
+        # Before each step: without its head or its process on this machine Ray waits for ever, or ends the program unsaid.
+        for lost, address in self._lifelines.items():
             try:
-                refuse_unanswered(self._head)  # Ray would end the whole program after a minute
+                refuse_unanswered(address)
             except UsageError as error:
-                raise LmgaugeError(f"{what}: the head of the cluster was lost: {error}") from error
+                raise LmgaugeError(f"{what}: {lost} was lost: {error}") from error
 
     def _remove(self, stored: Stored) -> None:
         self._arrays.pop(stored, None)

@@ -17,9 +17,10 @@ from lmgauge import Corpus
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models import SpelledModel
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.protocol import digest_of
 from lmgauge.models.spelling import loading, storage
 from lmgauge.models.spelling.loading import load_spelling
-from lmgauge.models.spelling.storage import CONFIG, FORMAT_VERSION, digest_of
+from lmgauge.models.spelling.storage import CONFIG, FORMAT_VERSION
 
 TEXT = ["the cat  sat", "a dog\tsat ", " the dog ran", "an owl", "the bird sang a song"]
 STRANGE = ["the zebra  sat", "", "\t", "ünder the Ωmega"]
@@ -106,10 +107,10 @@ def test_files_of_other_programs_have_no_room(model: SpelledModel, tmp_path: Pat
 def test_nothing_is_left_of_a_writing_that_failed(
     model: SpelledModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(storage, "digest_of", full)
+    monkeypatch.setattr(storage, "write_config", full)
     with pytest.raises(lmgauge.LmgaugeError, match="disk is full"):
         model.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

@@ -62,7 +62,7 @@ def test_an_unknown_unit_is_asked_for(tmp_path: Path, content: str) -> None:
     [
         ('[[["a", 0.5], ["b", 0.25]]]', "all scores are between 0 and 1: are they probabilities?"),
         ('[[["a", -1.5], ["b", 2.0]]]', "a log-probability is '2.0'"),
-        ('[[["a", NaN]]]', "a score is NaN"),
+        ('[[["a", NaN]]]', "a log-probability is NaN"),
         ('[[["a", -1.5]], [["b", "x"]]]', "item 2: 'x' is not a number"),
         ('[[["a", -1.5]], ["b"]]', "item 2: is not a list of tokens with their scores"),
         ("token,surprisal\na\n", "log:2: 1 column, where the first line has 2"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.scores.imports.outputs import KENLM, MINICONS, OUTPUTS, SRILM, written
 
+import lmgauge
 from lmgauge.choices import PROGRAMS, Program
 from lmgauge.errors import InputError, UsageError
 from lmgauge.scores.imports import programs
@@ -39,11 +40,10 @@ def test_files_of_two_programs(tmp_path: Path) -> None:
 
 
 def test_unknown_choices(tmp_path: Path) -> None:
-    path = written(tmp_path, MINICONS)
-    with pytest.raises(UsageError, match="unknown program 'word2vec': choose one of lm-evaluation-harness"):
-        open_logs([path], "word2vec")
-    with pytest.raises(UsageError, match="unknown log_unit 'bans': choose one of nats, bits, log10"):
-        open_logs([path], None, "bans")
+    path, unknown = written(tmp_path, MINICONS), {"program": "word2vec", "log_unit": "bans"}
+    for name, words in (("program", "'word2vec': choose one of lm-evaluation"), ("log_unit", "'bans': choose one of nats")):
+        with pytest.raises(UsageError, match=f"unknown {name.replace('_', '-')} {words}"):
+            lmgauge.import_scores(path, tmp_path / "run", **{name: unknown[name]})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="name the files that a program wrote"):
         open_logs([])
     with pytest.raises(UsageError, match="is a score table, which is of a whole text"):

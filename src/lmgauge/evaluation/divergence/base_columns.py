@@ -4,21 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.stored_rows import StoredRows, stored_rows
+from lmgauge.distributions.stored_rows import BaseRows, StoredRows, stored_rows
 from lmgauge.distributions.tile import LOWEST, Tile, as_numpy, ready
 from lmgauge.scores.table import EOS_KIND, TOKEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +34,10 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WholeRows:
-    """Whole distributions at consecutive events; columns as of `StoredRows`."""
+class WholeRows(BaseRows):
+    """Whole distributions at consecutive events."""
 
-    token_ids: NDArray[np.uint32]  # token_ids, kind, logprob, mass: as there
-    kind: NDArray[np.uint8]
-    logprob: Floats
-    mass: Floats
     logprobs: NDArray[np.float32]  # float32 [n, vocabulary], nats, -inf for what cannot come
-
-    def __len__(self) -> int:
-        return len(self.token_ids)
-
-    def part(self, begin: int, end: int) -> WholeRows:
-        """Return some of the rows."""
-        return WholeRows(**{field.name: getattr(self, field.name)[begin:end] for field in fields(self)})
-
-    @classmethod
-    def joined(cls, parts: Sequence[WholeRows]) -> WholeRows:
-        """Return consecutive rows as one."""
-        names = [field.name for field in fields(cls)]
-        return parts[0] if len(parts) == 1 else cls(**{
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in names
-        })  # fmt: skip
 
     def tile(self) -> Tile:
         """Return the distributions, divided by their sums, which rounding moves, as a tile."""

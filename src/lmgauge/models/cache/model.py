@@ -188,7 +188,7 @@ class CacheModel(ScoresStrings):
             for name, content in self.tokenizer.files().items():
                 (folder / name).write_bytes(content)
             (folder / _VOCABULARY).write_text(json.dumps(tokens, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
-            write_config(folder, config)
+            write_config(folder, config, sealed=False)
 
     def __repr__(self) -> str:
         return f"CacheModel({self.label}, {len(self.vocabulary):,} tokens)"

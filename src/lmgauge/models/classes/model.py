@@ -261,7 +261,7 @@ class ClassModel(ScoresStrings):
         with writing_directory(path, is_ours=self.may_replace) as folder:
             self.ngram.listed().save(folder / _NGRAM)
             (folder / _CLASSES).write_text(self.classes.to_text(), encoding="utf-8", newline="\n")
-            write_config(folder, config)
+            write_config(folder, config, sealed=False)
 
     def __repr__(self) -> str:
         return f"ClassModel({self.label}, {len(self.vocabulary):,} words)"

@@ -35,7 +35,6 @@ from lmgauge.models.protocol import (
     check_context,
     checked,
     describing,
-    digest_of,
     inside,
     is_folder_of,
     read_own_config,
@@ -286,11 +285,10 @@ class MixtureModel(Shown, ScoresStrings):
                     "can be used but not stored"
                 )
         config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
-        config["sha256"] = digest_of(config)
         with writing_directory(path, is_ours=self.may_replace) as folder:
             for part, component in zip(config["components"], self.components, strict=True):
                 component.save(folder / part["folder"])  # type: ignore[attr-defined]  # looked at above
-            write_config(folder, config)
+            write_config(folder, config, sealed=True)
 
     def _in_brief(self) -> str:
         return self.label

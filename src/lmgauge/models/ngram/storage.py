@@ -29,7 +29,7 @@ from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.settings import MAX_ORDER, NgramSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.verified_files import FileState
-from lmgauge.models.protocol import NGRAM_MODEL_TYPE, digest_of, is_folder_of, read_own_config, write_config
+from lmgauge.models.protocol import NGRAM_MODEL_TYPE, is_folder_of, read_own_config, write_config
 from lmgauge.progress import say_progress
 from lmgauge.text.tokens import TOKENIZER_FILES
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, hash_slots
@@ -115,13 +115,12 @@ def write_model(path: str | Path, model: NgramModel, lines: Sequence[ArrayInPiec
         "unseen": tables.unseen,
         "checksums": [f"{value:016x}" for value in model.checksums],
     }
-    config["sha256"] = digest_of(config)
     with writing_directory(path, is_ours=is_ngram_folder) as folder:
         for name, content in model.tokenizer.files().items():
             (folder / name).write_bytes(content)
         with (folder / "model.safetensors").open("wb") as file:
             _write_arrays(file, arrays)
-        write_config(folder, config)
+        write_config(folder, config, sealed=True)
 
 
 def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any] | ArrayInPieces]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.errors import UsageError
 from lmgauge.files import writing_directory
-from lmgauge.models.protocol import SPELLING_FOLDER, digest_of, write_config
+from lmgauge.models.protocol import SPELLING_FOLDER, write_config
 from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Spelling
 from lmgauge.text.tokens import Tokenizer
@@ -100,8 +100,7 @@ def write_spelling(
         "known_mass": None if spelling is None else spelling.known_mass.hex(),
         "characters": None if spelling is None else spelling.speller.fingerprint,
     }
-    config["sha256"] = digest_of(config)
     with writing_directory(Path(folder) / SPELLING_FOLDER, is_ours=is_spelling_folder) as inside:
         if spelling is not None:
             spelling.speller.characters.save(inside / CHARACTERS)
-        write_config(inside, config)
+        write_config(inside, config, sealed=True)

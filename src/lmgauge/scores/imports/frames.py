@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from lmgauge.choices import LOG_UNITS, LogUnit
+from lmgauge.choices import LogUnit
 from lmgauge.errors import InputError, UsageError
-from lmgauge.numerics.units import bits_to_nats, log10_to_nats
 from lmgauge.readable import first_few, visible
-from lmgauge.scores.imports.log import Log, LoggedSegment, number
+from lmgauge.scores.imports.log import TO_NATS, Log, LoggedSegment, number, score_of
 from lmgauge.scores.imports.log_file import LogFile
 
 _TOKENS = ("token", "word", "piece")
@@ -72,29 +71,23 @@ _Sentence = tuple[str, list[str], list[float]]
 def _of_json(file: LogFile) -> Iterator[_Sentence]:
     # Sentences of lists `[[[token, score], ...], ...]`, or of one such sentence.
     everything = list(file.values())
-    if everything and _is_pair(everything[0][1]):
+    first = everything[0][1] if everything else None
+    if _is_pair(first):
         everything = [(str(file.path), [pair for _, pair in everything])]
-    elif everything and isinstance(everything[0][1], list) and everything[0][1][:1] and _is_list(everything[0][1][0]):
+    elif isinstance(first, list) and first and _is_sentence(first[0]):
         everything = [(f"{where}.{n}", part) for where, parts in everything for n, part in enumerate(parts, 1)]
     for where, sentence in everything:
-        if not isinstance(sentence, list) or not all(_is_pair(pair) for pair in sentence):
+        if not _is_sentence(sentence):
             raise InputError(f"{where}: is not a list of tokens with their scores, [[TOKEN, SCORE], ...]")
-        yield where, [pair[0] for pair in sentence], [_finite(pair[1], where) for pair in sentence]
+        yield where, [pair[0] for pair in sentence], [score_of(pair[1], where) for pair in sentence]
+
+
+def _is_sentence(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_pair, value))
 
 
 def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and 2 <= len(value) <= 3 and isinstance(value[0], str)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_pair, value))
-
-
-def _finite(value: object, where: str) -> float:
-    score = number(value, where)
-    if math.isnan(score):
-        raise InputError(f"{where}: a score is NaN")
-    return score
 
 
 class _Columns(NamedTuple):
@@ -137,7 +130,7 @@ def _of_table(file: LogFile, log: Log) -> Iterator[_Sentence]:
     for _, rows in groupby(file.rows(), key=lambda row: None if columns.sentence is None else row.fields[columns.sentence]):
         part = list(rows)
         where = f"{file.path}, line {part[0].number}"
-        values = [_finite(row.fields[columns.score], f"{file.path}, line {row.number}") for row in part]
+        values = [score_of(row.fields[columns.score], f"{file.path}, line {row.number}") for row in part]
         stated = None if columns.perplexity is None else part[0].fields[columns.perplexity]
         if stated is not None and log.unit is None:
             log.unit = _unit_of(values, number(stated, where))
@@ -152,6 +145,5 @@ def _unit_of(values: Sequence[float], perplexity: float) -> LogUnit | None:
     if not scored or not 1 < perplexity < math.inf:
         return None
     mean = math.fsum(scored) / len(scored)
-    in_nats = {"nats": mean, "bits": bits_to_nats(mean), "log10": log10_to_nats(mean)}
-    fits = [unit for unit in LOG_UNITS if abs(in_nats[unit] - math.log(perplexity)) <= _CLOSE]
+    fits = [unit for unit, to_nats in TO_NATS.items() if abs(to_nats(mean) - math.log(perplexity)) <= _CLOSE]
     return fits[0] if len(fits) == 1 else None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lmgauge.errors import InputError
-from lmgauge.scores.imports.log import Log, LoggedSegment, LoggedWord, log10_of, number, sentence, shown
+from lmgauge.scores.imports.log import Log, LoggedSegment, LoggedWord, number, score_of, sentence, shown
 from lmgauge.scores.imports.log_file import LogFile
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
 
@@ -68,7 +68,7 @@ def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
                 words = []
             first = first if words else line
             kind = OOV if int(match[2]) == 0 else EOS_KIND if match[1] == _END else TOKEN
-            words.append(LoggedWord(match[1], kind, int(match[3]), log10_of(match[4], where)))
+            words.append(LoggedWord(match[1], kind, int(match[3]), score_of(match[4], where)))
             ended = False
         elif label:
             printed[label], label = bare, ""

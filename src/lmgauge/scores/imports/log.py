@@ -15,7 +15,7 @@ from lmgauge.numerics.units import bits_to_nats, log10_to_nats
 from lmgauge.readable import visible
 from lmgauge.scores.spans import Piece
 
-_TO_NATS: dict[LogUnit, Callable[[float], float]] = {"nats": float, "bits": bits_to_nats, "log10": log10_to_nats}
+TO_NATS: dict[LogUnit, Callable[[float], float]] = {"nats": float, "bits": bits_to_nats, "log10": log10_to_nats}
 _ROUNDING = 1e-4  # nats: programs round a certain event to a little more than probability one
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _MOST_SHOWN = 60
@@ -75,7 +75,7 @@ class Log:
     def nats(self, value: object, where: str) -> float:
         """Return a log-probability of the log in nats."""
         assert self.unit is not None
-        nats = _TO_NATS[self.unit](number(value, where))
+        nats = TO_NATS[self.unit](number(value, where))
         if math.isnan(nats) or nats > _ROUNDING:
             raise InputError(f"{where}: a log-probability is {shown(value)}; it must be the logarithm of a probability")
         return min(nats, 0.0)
@@ -88,12 +88,12 @@ def sentence(where: str, words: Sequence[LoggedWord], log: Log) -> LoggedSegment
     return LoggedSegment(where, pieces, logprob, [word.kind for word in words], [word.order for word in words])
 
 
-def log10_of(text: str, where: str) -> float:
-    """Return the log-probability that a program printed of a word."""
-    value = number(text, where)
-    if math.isnan(value):
+def score_of(value: object, where: str) -> float:
+    """Return the score that a program wrote of a token, which is not NaN."""
+    score = number(value, where)
+    if math.isnan(score):
         raise InputError(f"{where}: a log-probability is NaN; the model is damaged")
-    return value
+    return score
 
 
 def number(value: object, where: str) -> float:

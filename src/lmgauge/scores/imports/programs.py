@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmgauge.choices import LOG_UNITS, PROGRAMS, LogUnit, Program
+from lmgauge.choices import PROGRAMS, LogUnit, Program
 from lmgauge.errors import InputError, UsageError
 from lmgauge.readable import first_few
 from lmgauge.records.formats import format_of
@@ -14,15 +14,14 @@ from lmgauge.scores.imports import frames, harness, inspect_logs, kenlm, llama_c
 from lmgauge.scores.imports.log import Log, LoggedSegment
 from lmgauge.scores.imports.log_file import LogFile
 
-Parser = Callable[[LogFile, Log], Iterator[LoggedSegment]]
-
 
 @dataclass(frozen=True)
 class ProgramOutput:
     """What a program writes."""
 
     recognizes: Callable[[bytes], bool]  # returns True for the first bytes of its output
-    parse: Parser | None = None  # yields the segments of a file; None for a score table, which is rows already
+    # yields the segments of a file; None for a score table, which is rows already
+    parse: Callable[[LogFile, Log], Iterator[LoggedSegment]] | None = None
     unit: str = "token"  # of its tokens, as signatures name it
     words: bool = False  # True if tokens are the words of a text, between white space
     places: bool = True  # True if what it writes has a place in the text
@@ -60,34 +59,28 @@ class Logs:
 
 
 def open_logs(
-    paths: Sequence[Path], program: str | None = None, log_unit: str | None = None, logprob: str | None = None
+    paths: Sequence[Path], program: Program | None = None, log_unit: LogUnit | None = None, logprob: str | None = None
 ) -> Logs:
     """Open files that a program wrote."""
-    for what, value, known in (("program", program, PROGRAMS), ("log_unit", log_unit, LOG_UNITS)):
-        if value is not None and value not in known:
-            raise UsageError(f"unknown {what} {value!r}: choose one of {', '.join(known)}")
     if not paths:
         raise UsageError("name the files that a program wrote")
+    if logprob is not None and program not in (None, "minicons"):
+        raise UsageError(f"logprob names a column of a table; output of {program} is none: leave one of the two out")
     files = tuple(map(LogFile, paths))
-    unit: LogUnit | None = next((unit for unit in LOG_UNITS if unit == log_unit), None)
-    chosen = next((name for name in PROGRAMS if name == program), None if logprob is None else "minicons")
-    if logprob is not None and chosen != "minicons":
-        raise UsageError(f"logprob names a column of a table; output of {chosen} is none: leave one of the two out")
-    log = Log(unit, column=logprob or "", model=logprob or "")
-    if chosen is None:
-        of_files = [_recognized(file) for file in files]
-        chosen = of_files[0]
-        other = next((i for i, name in enumerate(of_files) if name != chosen), None)
-        if other is not None:
-            raise UsageError(
-                f"{paths[0]} is of {chosen}, and {paths[other]} of {of_files[other]}: import the files of each on their own"
-            )
+    for file in files:
+        _ = file.head  # a file that cannot be read is known before the first is parsed
+    log = Log(log_unit, column=logprob or "", model=logprob or "")
+    chosen = program if logprob is None else "minicons"
+    for file in files if chosen is None else ():
+        own = _recognized(file)
+        chosen = chosen or own
+        if own != chosen:
+            raise UsageError(f"{paths[0]} is of {chosen}, and {file.path} of {own}: import the files of each on their own")
+    assert chosen is not None
     if OUTPUTS[chosen].parse is None:
         log.states("nats", "a score table")
         if len(files) > 1:
             raise UsageError(f"{paths[0]} is a score table, which is of a whole text: import each on its own")
-    for file in files:
-        _ = file.head  # a file that cannot be read is known before the first is parsed
     return Logs(chosen, files, log)
 
 

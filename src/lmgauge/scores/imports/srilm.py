@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lmgauge.errors import InputError
-from lmgauge.scores.imports.log import Log, LoggedSegment, LoggedWord, log10_of, number, sentence, shown
+from lmgauge.scores.imports.log import Log, LoggedSegment, LoggedWord, number, score_of, sentence, shown
 from lmgauge.scores.imports.log_file import LogFile
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
 
@@ -87,7 +87,7 @@ def _word(line: str, where: str) -> LoggedWord:
     name = "".join(cells[:-4])
     order = _ORDER.fullmatch(name)
     kind = OOV if word == "<unk>" or name == "[OOV]" else EOS_KIND if word == "</s>" else TOKEN
-    return LoggedWord(word, kind, int(order[1]) if order else 0, log10_of(cells[-2], where))
+    return LoggedWord(word, kind, int(order[1]) if order else 0, score_of(cells[-2], where))
 
 
 def _check(counts: re.Match[str], stated: re.Match[str], sums: Counter[str], where: str) -> None:

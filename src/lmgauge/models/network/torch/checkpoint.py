@@ -205,7 +205,7 @@ def telling(source: str, folder: Path | None) -> Iterator[None]:
         raise
     except ImportError as error:
         raise ModelFileError(f"{source}: needs a library that is not installed: {_first_line(error)}") from error
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as error:
+    except Exception as error:  # safetensors and tokenizers raise their own classes, right under Exception
         text = str(error)
         if "trust_remote_code" in text:
             raise ModelFileError(
@@ -220,8 +220,6 @@ def telling(source: str, folder: Path | None) -> Iterator[None]:
             raise UnknownKindError(f"{source}: of a kind that transformers does not know") from error
         if "Unrecognized configuration class" in text:
             raise ModelFileError(f"{source}: not a causal language model, one that predicts the next token") from error
-        raise ModelFileError(f"{source}: cannot be loaded: {_first_line(error)}") from error
-    except Exception as error:  # safetensors and tokenizers raise their own classes, right under Exception
         raise ModelFileError(f"{source}: cannot be loaded: {_first_line(error)}") from error
 
 
