@@ -80,7 +80,7 @@ ALLOWED: dict[str, set[str]] = {
     | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.records", "lmgauge.scores", "lmgauge.distributions"}
     | {"lmgauge.work"},
     "filtering": FOR_ALL
-    | {"lmgauge.evaluation", "lmgauge.records"}
+    | {"lmgauge.records"}
     | {"lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.work"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.records", "lmgauge.text", "lmgauge.numerics"},

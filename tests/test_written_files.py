@@ -199,15 +199,15 @@ def test_a_lock_is_of_the_file_that_is_there(tmp_path: Path, monkeypatch: pytest
         return descriptor
 
     monkeypatch.setattr(files, "hold_lock", late)
-    with locking(lock, "in use"):
+    with locking(lock, lock.parent):
         assert len(times) == 5
-        with pytest.raises(UsageError, match="in use"), locking(lock, "in use"):
+        with pytest.raises(UsageError, match="another run is working there"), locking(lock, lock.parent):
             pass
-    with locking(lock, "in use"):
+    with locking(lock, lock.parent):
         pass
 
 
 def test_a_lock_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "run").write_bytes(b"")
-    with pytest.raises(OutputError, match="run"), locking(tmp_path / "run" / "lock", "in use"):
+    with pytest.raises(OutputError, match="run"), locking(tmp_path / "run" / "lock", tmp_path):
         pass

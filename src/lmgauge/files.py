@@ -260,15 +260,15 @@ def making_parents(target: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locking(path: Path, refusal: str) -> Iterator[None]:
-    """Hold the lock of a file in the block; a run that was killed holds none."""
+def locking(path: Path, work: Path) -> Iterator[None]:
+    """Hold the lock of a file in the block, so that no other run does the same work; a run that was killed holds none."""
     # Where there are no locks, hold nothing.
-    # refusal: what to say if another run holds the lock.
+    # work: the file or folder that is made.
     try:
         with _explained(path.parent, []):
             lock = _lock_of(path)
     except HeldError as error:
-        raise UsageError(refusal) from error
+        raise UsageError(f"{work}: another run is working there; wait for it, or name another") from error
     try:
         yield
     finally:

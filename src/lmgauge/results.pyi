@@ -20,7 +20,7 @@ from lmgauge.evaluation.protocol_table import ProtocolTable as ProtocolTable
 from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations
 from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals
-from lmgauge.filtering.document_scores import DocumentScores as DocumentScores
+from lmgauge.filtering.documents import DocumentScores as DocumentScores
 from lmgauge.filtering.percentiles import Percentiles as Percentiles
 from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
 from lmgauge.filtering.selection import Selection as Selection

@@ -15,7 +15,7 @@ import lmgauge
 from lmgauge import Corpus, select_documents
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering import selection as selection_module
-from lmgauge.filtering.selection_scores import COLUMNS
+from lmgauge.filtering.selection import COLUMNS
 from lmgauge.results import Selection
 from lmgauge.settings import SelectionSettings
 

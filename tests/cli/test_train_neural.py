@@ -100,7 +100,7 @@ def test_killed_and_gone_on_with(texts: tuple[str, str], tmp_path: Path) -> None
     assert "--resume continues" in told
     assert not output.exists()
     refused = invoke("lstm", train, "--valid", valid, "-o", str(output), *SMALL, "--epochs", "300")
-    assert "--resume continues it" in refused.stderr
+    assert "continue it with --resume" in refused.stderr
     other = invoke("lstm", train, "--valid", valid, "-o", str(output), *SMALL, "--resume")
     assert "holds other work: settings: epochs is 300 there, and 2 here" in other.stderr
 

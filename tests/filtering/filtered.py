@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
 import lmgauge
-from lmgauge.filtering.document_scores import DocumentScores, DocumentSums
+from lmgauge.filtering.documents import DocumentScores, DocumentSums
 from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.models.protocol import LanguageModel
 

@@ -10,7 +10,7 @@ import pytest
 from lmgauge.decoding import decode
 from lmgauge.errors import InputError
 from lmgauge.filtering.documents import Groups
-from lmgauge.filtering.histogram import PerplexityHistogram
+from lmgauge.filtering.results import PerplexityHistogram
 
 
 def histogram_of(*values: float) -> PerplexityHistogram:

@@ -22,8 +22,8 @@ def made(root: Path, *names: str) -> list[Source]:
 
 
 def test_one_file_goes_into_a_file(tmp_path: Path) -> None:
-    (job,), is_folder = jobs_of(made(tmp_path, "a.jsonl.gz"), "out.jsonl.zst", columns=True, rejects="r")
-    assert (is_folder, job.outputs, job.form, job.rejects, job.record) == (False, {"": "out.jsonl.zst"}, "jsonl", "r", None)
+    (job,) = jobs_of(made(tmp_path, "a.jsonl.gz"), "out.jsonl.zst", columns=True, rejects="r")
+    assert (job.outputs, job.form, job.rejects, job.record) == ({"": "out.jsonl.zst"}, "jsonl", "r", None)
 
 
 @pytest.mark.parametrize(
@@ -37,20 +37,20 @@ def test_one_file_goes_into_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_several_files_go_below_a_folder_as_they_lie(tmp_path: Path, names: list[str], outputs: list[str]) -> None:
-    jobs, is_folder = jobs_of(made(tmp_path, *names), "out/", columns=True)
-    assert is_folder
+    jobs = jobs_of(made(tmp_path, *names), "out/", columns=True)
     assert [job.outputs[""] for job in jobs] == [f"out/{name}" for name in outputs]
     assert len({job.record for job in jobs} | {job.rejects for job in jobs}) == 2 * len(jobs)
 
 
 def test_lines_stay_lines_where_they_need_no_columns(tmp_path: Path) -> None:
-    (job,), _ = jobs_of(made(tmp_path, "a.txt.gz"), "out/", columns=False)
+    (job,) = jobs_of(made(tmp_path, "a.txt.gz"), "out/", columns=False)
     assert (job.outputs, job.form) == ({"": "out/a.txt.gz"}, "text")
 
 
 def test_buckets_are_folders(tmp_path: Path) -> None:
-    (job,), is_folder = jobs_of(made(tmp_path, "a.jsonl"), "out", buckets=("head", "tail"), columns=False)
-    assert (is_folder, job.outputs) == (True, {"head": "out/head/a.jsonl", "tail": "out/tail/a.jsonl"})
+    (job,) = jobs_of(made(tmp_path, "a.jsonl"), "out", buckets=("head", "tail"), columns=False)
+    assert job.outputs == {"head": "out/head/a.jsonl", "tail": "out/tail/a.jsonl"}
+    assert job.record == "out/_lmgauge/files/a.jsonl.json"
 
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ names = st.text(st.sampled_from("a%/2F_.é\n"), min_size=1, max_size=300).map(la
 @given(st.sets(names, min_size=2, max_size=8))
 def test_no_two_files_are_remembered_in_one_place(paths: set[str]) -> None:
     sources = [Source(path, "jsonl", "", path, False) for path in sorted(paths)]
-    jobs, _ = jobs_of(sources, "out/", columns=False)
+    jobs = jobs_of(sources, "out/", columns=False)
     records = [job.record for job in jobs if job.record is not None]
     assert len(set(records)) == len(paths)
     assert all(len(os.fsencode(os.path.basename(record))) < 230 for record in records)

@@ -83,5 +83,5 @@ def source(path: str) -> Source:
     ],
 )
 def test_names_stay_below_the_output(paths: list[str], names: list[str]) -> None:
-    jobs, _ = jobs_of([source(path) for path in paths], "out/", columns=True)
+    jobs = jobs_of([source(path) for path in paths], "out/", columns=True)
     assert [job.outputs[""] for job in jobs] == [f"out/{name}" for name in names]

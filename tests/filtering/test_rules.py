@@ -9,8 +9,7 @@ import pytest
 from tests.filtering.filtered import scores_of
 
 from lmgauge.errors import UsageError
-from lmgauge.filtering.document_scores import DocumentScores
-from lmgauge.filtering.documents import Groups
+from lmgauge.filtering.documents import DocumentScores, Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.filtering.selection_scores import first_share, most_alike_first
+from lmgauge.filtering.selection import first_share, most_alike_first
 
 DOCUMENTS = st.lists(
     st.tuples(st.sampled_from([-1.5, 0.0, 0.25, np.nan, 2.0]), st.integers(1, 50)), min_size=1, max_size=30

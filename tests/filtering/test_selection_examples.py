@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.filtering.selection import LAST, LEAST, MOST, NEXT, draw_examples
-from lmgauge.filtering.selection_scores import most_alike_first
+from lmgauge.filtering.selection import LAST, LEAST, MOST, NEXT, draw_examples, most_alike_first
 from lmgauge.text.documents import Corpus
 
 

@@ -9,7 +9,7 @@ from tests.reference import selection as slow
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.options import SelectionSettings
-from lmgauge.filtering.selection_scores import (
+from lmgauge.filtering.selection import (
     SelectionModels,
     document_sizes,
     draw_samples,

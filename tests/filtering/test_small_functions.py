@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lmgauge.filtering import document_scores, options
+from lmgauge.filtering import documents, options
 
 
-def test_document_scores() -> None:
-    assert document_scores.DocumentSums.nothing(2).events.tolist() == [0, 0]
+def test_documents() -> None:
+    assert documents.DocumentSums.nothing(2).events.tolist() == [0, 0]
 
 
 def test_options() -> None:

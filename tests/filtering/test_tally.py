@@ -25,7 +25,7 @@ def tally_of(folder: Path, rows: list[dict[str, Any]], **rules: Any) -> Tally:
     path = folder / "in.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     plan = FilterPlan(lmgauge.Scorer({"m": small_model()}), RecordOptions(group="lang"), FilterRules(**rules))
-    (job,), _ = jobs_of(find_sources(path), str(folder / "out.jsonl"), columns=False)
+    (job,) = jobs_of(find_sources(path), str(folder / "out.jsonl"), columns=False)
     return filter_file(plan, job)
 
 

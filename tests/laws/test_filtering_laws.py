@@ -15,10 +15,10 @@ from tests.reference import filtering as slow
 
 from lmgauge.decoding import decode
 from lmgauge.filtering.documents import Groups
-from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.options import PERCENTS, FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
+from lmgauge.filtering.results import PerplexityHistogram
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, judge
 
 perplexities = st.one_of(st.integers(1, 20).map(float), st.floats(1, 1e6), st.just(math.inf), st.just(math.nan))
@@ -188,7 +188,7 @@ def test_histograms_of_parts_add_up(rows: list[Row], cut: int) -> None:
         return own
 
     whole, first, second = histogram(rows), histogram(rows[:cut]), histogram(rows[cut:])
-    second.merge(decode(first.to_dict(), PerplexityHistogram, "x", "a histogram", "again"))
+    second.merge(decode(first.to_dict(), PerplexityHistogram, "x", "a histogram", "again"), {})
     assert second.to_dict() == whole.to_dict()
     for name in (None, *whole.groups):
         own = [row for row in rows if name in (None, row[0])]

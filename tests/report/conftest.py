@@ -21,12 +21,10 @@ from lmgauge.evaluation.diagnosis.spelling_costs import LengthOfWords, PartOfBit
 from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
-from lmgauge.filtering.document_scores import DocumentScores, DocumentSums
-from lmgauge.filtering.documents import Groups
-from lmgauge.filtering.histogram import Bins
+from lmgauge.filtering.documents import DocumentScores, DocumentSums, Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
-from lmgauge.filtering.results import Example, PlanSummary, Tally
+from lmgauge.filtering.results import Bins, Example, PlanSummary, Tally
 from lmgauge.filtering.rules import PerplexityLimits, judge
 from lmgauge.filtering.selection import SelectedShare, Selection, SelectionExample
 from lmgauge.models.mixture.weights import fit_weights

@@ -166,7 +166,7 @@ def test_ctrl_c_does_not_reach_processes_and_their_end_leaves_nothing(tmp_path: 
     from lmgauge.work.array_folder import ArrayFolder
     from lmgauge.work.engine import Stored, make_arrays
     from lmgauge.work.executor import Crew
-from lmgauge.work.task import Task
+    from lmgauge.work.task import Task
     from functools import partial
     from tests.work.process_work import write_long
     crew, files = Crew(2, processes=True), ArrayFolder(Path("arrays"))

@@ -65,7 +65,7 @@ def test_with_nothing_to_resume_a_run_begins(tmp_path: Path) -> None:
 
 
 def test_one_run_at_a_time(folder: Path) -> None:
-    with opened(folder), pytest.raises(UsageError, match="another run is using this folder"):
+    with opened(folder), pytest.raises(UsageError, match="another run is working there"):
         opened(folder)
     with opened(folder) as engine:
         assert engine.is_finished("count")

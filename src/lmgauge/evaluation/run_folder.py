@@ -165,8 +165,7 @@ class RunFolders:
 
     def _lock(self) -> None:
         # Lock the folder: two runs to one folder would take each other's half-written files for those of a killed run.
-        refusal = f"{self._targets[0]}: another run is writing there; wait, or name another folder"
-        self._stack.enter_context(locking(self._unfinished / "lock", refusal))
+        self._stack.enter_context(locking(self._unfinished / "lock", self._targets[0]))
 
     @property
     def kept(self) -> int:

@@ -1,11 +1,12 @@
 """Documents scored and filtered by what language models make of them, at the size of corpora.
 
-    Documents (documents.py)    the texts of a batch, made valid, and what is wrong with the others
+    Documents (documents.py)    the texts of a batch, made valid, what is wrong with the others, and what models make of them
     Scorer (scorer.py)          the sums of each document under one or more models; adds columns to a table
-    records/                    files of records, read and written with every field they have
     percentiles.py, rules.py    what is frozen from a sample, and what is dropped for it
     filter_file.py              one file: read, scored, judged, written
-    filter_files.py             many files, as tasks of an engine; what an earlier run finished is left alone
+    filter_files.py             many files, as tasks; what an earlier run finished is left alone
+    results.py                  what became of the documents, in numbers that add up
+    selection.py                the documents of a pool that are most like a text
 
-May import `text`, `models`, `scores`, `evaluation`, `numerics`, `stages` and the modules beside the rooms.
+May import `text`, `models`, `scores`, `numerics`, `records`, `work` and the modules beside the rooms.
 """

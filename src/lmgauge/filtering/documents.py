@@ -1,10 +1,11 @@
-"""The texts of a batch of documents, made valid as all text is, and what is wrong with the others."""
+"""The documents of a batch: texts made valid as all text is, what is wrong with the others, and what models make of them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.records.parquet import one_array, values_of
+from lmgauge.models.segment_totals import SegmentTotals
+from lmgauge.numerics.units import nats_to_bits
+from lmgauge.records.parquet import arrow_columns, one_array, values_of
 from lmgauge.records.records import NO_TEXT, Records, Strings
 from lmgauge.records.utf8 import find_problem, utf8, what_is_wrong
 from lmgauge.text.cleaning import Place, clean_record
@@ -22,6 +25,8 @@ from lmgauge.text.segments import Segments, TextReport
 INVALID = "invalid text"
 _NEWLINE = ord("\n")
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
+FIGURES = ("bits", "bits_per_byte", "perplexity", "tokens", "unseen")
+"""What is said of a document, by the ends of the names of columns."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,11 @@ LONGEST_NAME = 200
 """Characters of the longest name of a group: a longer value is not a group."""
 
 
+def room_for(known: Collection[str]) -> int:
+    """Return how many more groups there may be beside some."""
+    return MOST_GROUPS - len(known) + (OTHERS in known)
+
+
 @dataclass(frozen=True)
 class Groups:
     """The group of each document of a batch."""
@@ -164,7 +174,7 @@ class Groups:
 
     def limited(self, known: Collection[str]) -> Groups:
         """Return the same groups, but for those that would be more than `MOST_GROUPS` in all: they become one."""
-        room = MOST_GROUPS - len(known) + (OTHERS in known)
+        room = room_for(known)
         if len(self.names) <= room:
             return self
         codes, first = np.unique(self.codes, return_index=True)
@@ -181,3 +191,98 @@ class Groups:
         """Return the groups of some of the documents."""
         # chosen: bool [documents], or their numbers.
         return Groups(self.names, self.codes[chosen])
+
+
+# -- what models make of documents ----------------------------------------------------------------------------------------
+class DocumentSums(SegmentTotals):
+    """What a model makes of documents: the totals of their segments, added up."""
+
+    @classmethod
+    def nothing(cls, count: int) -> DocumentSums:
+        """Return the sums of documents that were not scored: 0 nats, no events."""
+        return cls(np.zeros(count), *(np.zeros(count, np.int64) for _ in range(4)))
+
+    def add(self, rows: NDArray[np.int64], totals: SegmentTotals) -> None:
+        """Add the totals of segments, in their order, to those of the documents that they are of."""
+        # rows: int64 [segments], the document of each.
+        for figure in fields(SegmentTotals):
+            np.add.at(getattr(self, figure.name), rows, getattr(totals, figure.name))
+
+    @cached_property
+    def perplexity(self) -> NDArray[np.float64]:
+        """The perplexity of each document; inf where an event has probability zero, NaN where there is no event."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            perplexity: NDArray[np.float64] = np.exp(-self.nats / self.events)
+        perplexity[self.zeros > 0] = np.inf
+        return perplexity
+
+    def bits(self) -> NDArray[np.float64]:
+        """Return the bits of the possible events of each document."""
+        return np.asarray(nats_to_bits(-self.nats))
+
+    def unseen_share(self) -> NDArray[np.float64]:
+        """Return the share of unseen words, 0 to 1; 0 for documents without words."""
+        return np.asarray(self.unseen / np.maximum(self.events - self.ends, 1))
+
+
+@dataclass(frozen=True)
+class DocumentScores:
+    """What models make of the documents of a batch.
+
+    Attributes:
+        bytes: int64 [documents], bytes of each text.
+        sums: by the name of the model.
+        problems: what is wrong with those that were not scored, by number: a short reason, and what it is in particular.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> scores = lmgauge.Scorer({"lap2": model}).score_texts(["a b", None])
+        >>> scores.columns()["lap2_perplexity"].round(4).tolist(), sorted(scores.problems)
+        ([2.4662, nan], [1])
+    """
+
+    bytes: NDArray[np.int64]
+    sums: Mapping[str, DocumentSums]
+    problems: Mapping[int, tuple[str, str]]
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+    def columns(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
+        """Return figures by the names of their columns, each [documents]; NaN where there is none.
+
+        Returns:
+            For a model called NAME: `NAME_bits` (of the possible events), `NAME_bits_per_byte`, `NAME_perplexity`,
+            `NAME_tokens` (all events, int64) and `NAME_unseen` (share of words, 0 to 1).
+        """
+        columns: dict[str, NDArray[np.float64] | NDArray[np.int64]] = {}
+        for name, sums in self.sums.items():
+            bits = sums.bits()
+            with np.errstate(invalid="ignore", divide="ignore"):
+                per_byte = np.where(self.bytes > 0, bits / self.bytes, np.nan)
+            figures = (bits, per_byte, sums.perplexity, sums.events, sums.unseen_share())
+            columns |= {f"{name}_{figure}": values for figure, values in zip(FIGURES, figures, strict=True)}
+        return columns
+
+    @cached_property
+    def perplexity(self) -> NDArray[np.float64]:
+        """The perplexity of each document under each model, float64 [documents, models]; NaN where there is none."""
+        return np.stack([sums.perplexity for sums in self.sums.values()], axis=1)
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Return which documents were not scored, bool [documents]."""
+        missing = np.zeros(len(self), bool)
+        missing[list(self.problems)] = True
+        return missing
+
+    def arrow_columns(self) -> dict[str, pa.Array]:
+        """Return the columns for Arrow, null where there is no figure or the document was not scored."""
+        return arrow_columns(self.columns(), self.missing())
+
+    def problem_texts(self) -> list[str | None]:
+        """Return why each document has no figures; None for one that has."""
+        texts: list[str | None] = [None] * len(self)
+        for row, problem in self.problems.items():
+            texts[row] = ": ".join(problem)
+        return texts

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from lmgauge.choices import Format
 from lmgauge.errors import InputError
 from lmgauge.files import naming
-from lmgauge.filtering.document_scores import DocumentScores
-from lmgauge.filtering.documents import Documents, Groups, label_of
+from lmgauge.filtering.documents import Documents, DocumentScores, Groups, label_of
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles

@@ -52,7 +52,8 @@ def filter_all(
     sources, target = find_sources(inputs, plan.options.format), os.fspath(output)
     aside = None if rejects is None else os.fspath(rejects)
     buckets = () if plan.bucket_column is None else BUCKETS
-    jobs, is_folder = jobs_of(sources, target, buckets=buckets, columns=columns, rejects=aside)
+    jobs = jobs_of(sources, target, buckets=buckets, columns=columns, rejects=aside)
+    is_folder = jobs[0].record is not None
     refuse_replacing({"-o": target, "--rejects": aside}, [source.path for source in sources])
     if work.shard is not None and not is_folder:
         raise UsageError("a shard has a share of the files: give -o a folder")
@@ -80,31 +81,30 @@ def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) ->
     done = {number: found for number, job in enumerate(jobs) if (found := finished(job)) is not None}
     before, rest = len(done), [number for number in range(len(jobs)) if number not in done]
     tasks = [jobs[number] for number in rest]
-    for job in tasks:
-        for path in job.outputs.values() if job.record is not None and not exists(job.record) else ():
-            if exists(path):
-                raise UsageError(f"{path}: is there already, and is not the output of an earlier run; choose another folder")
+    fresh = [job for job in tasks if job.record is not None and not exists(job.record)]
+    if there := [path for job in fresh for path in job.outputs.values() if exists(path)]:
+        raise UsageError(f"{there[0]}: is there already, and is not the output of an earlier run; choose another folder")
     sizes = [0 if job.source.one_shot else file_state(job.source.path).size or 0 for job in tasks]
     settings = _Settings(plan, tasks, work.threads, sizes, time.monotonic())
     problems: dict[str, str] = {}
+    how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
     try:
-        how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
         made = run_tasks("filter", "filtering files", _filter, settings, len(rest), **how) if rest else ()
         for number, answer in zip(rest, made, strict=True):
-            if isinstance(answer, Tally):
-                done[number] = answer
-            else:
+            if isinstance(answer, str):
                 problems[jobs[number].source.name] = answer
+            else:
+                done[number] = answer
     except (KeyboardInterrupt, SystemExit):
         if jobs[0].record is not None:
             complete = sum(finished(job) is not None for job in jobs)
             _LOG.warning("%s of %s files are complete; the same command goes on with the others", complete, len(jobs))
         raise
     if problems:
-        others, first = list(problems)[1:], next(iter(problems.values()))
+        _, *others = problems
         more = f"; neither could {first_few(others)} be filtered" if others else ""
         of_all = f" ({len(done):,} of {len(jobs):,} files are complete)" if len(jobs) > 1 else ""
-        raise InputError(f"{first}{more}{of_all}")
+        raise InputError(f"{next(iter(problems.values()))}{more}{of_all}")
     return [done[number] for number in range(len(jobs))], before
 
 
@@ -280,23 +280,22 @@ def sample_file(
 # -- where the records of files go: one file, or a folder with a file for each that is read -----------------------------
 def jobs_of(
     sources: Sequence[Source], output: str, *, buckets: Sequence[str] = (), columns: bool, rejects: str | None = None
-) -> tuple[list[FileJob], bool]:
-    """Return what is to be done to each file, and True if the output is a folder."""
-    # A file that is alone goes into the file that the output names; everything else goes into a folder, a file each.
+) -> list[FileJob]:
+    """Return what is to be done to each file."""
+    # A file that is alone goes into the file that the output names; everything else goes into a folder, a file each, and
+    # is remembered there.
     # columns: True if the scores of a document must be in what is written: lines of text then become JSONL.
     is_folder = output.endswith(("/", os.sep)) or os.path.isdir(output) or len(sources) > 1 or bool(buckets)
     if not is_folder:
         form: Format = format_of(output, _form(sources[0], columns))
         if columns and form == "text":
             raise UsageError(f"-o {output}: lines of text have no place for scores; give it a name that ends in .jsonl")
-        return [FileJob(sources[0], "", {"": output}, form, rejects)], False
+        return [FileJob(sources[0], "", {"": output}, form, rejects)]
     if output == STDIN or (exists(output) and not os.path.isdir(output)):
         raise UsageError(f"-o {output}: several files are written, into a folder; name one, with a slash at its end")
     if any(source.path == STDIN for source in sources):
         raise UsageError("standard input has no name for its file in a folder: give -o a file")
-    return [
-        _job(source, name, output, buckets, columns) for source, name in zip(sources, _names(sources), strict=True)
-    ], True
+    return [_job(source, name, output, buckets, columns) for source, name in zip(sources, _names(sources), strict=True)]
 
 
 def _job(source: Source, name: str, output: str, buckets: Sequence[str], columns: bool) -> FileJob:

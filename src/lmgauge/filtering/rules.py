@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.decoding import Perplexity
-from lmgauge.filtering.documents import Groups
+from lmgauge.filtering.documents import DocumentScores, Groups
 
 if TYPE_CHECKING:
-    from lmgauge.filtering.document_scores import DocumentScores
     from lmgauge.filtering.options import FilterRules
     from lmgauge.filtering.percentiles import Percentiles
 

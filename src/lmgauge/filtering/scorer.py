@@ -16,8 +16,7 @@ import numpy as np
 from lmgauge.choices import BadRecordPolicy
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering.document_scores import FIGURES, NO_MODEL, REFUSED, DocumentScores, DocumentSums
-from lmgauge.filtering.documents import Documents, labels_of, split_lines
+from lmgauge.filtering.documents import FIGURES, Documents, DocumentScores, DocumentSums, labels_of, split_lines
 from lmgauge.filtering.options import RecordOptions
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
@@ -208,7 +207,7 @@ class Scorer:
         chosen = np.array([known.get(value, default) if value is not None else default for value in values], np.int64)
         chosen = chosen[documents.rows]
         for row in documents.rows[chosen < 0].tolist():
-            problems[row] = NO_MODEL, f"{self.settings.by} is {values[row]!r}"
+            problems[row] = "no model", f"{self.settings.by} is {values[row]!r}"
         for number, model in enumerate(self.models.values()):
             yield CHOSEN, model, documents.only(chosen == number)
 
@@ -223,7 +222,7 @@ class Scorer:
             parts = list(sum_segments(model, pieces(segments), threads=self.threads))
         except InputError as error:
             if len(documents.rows) == 1:
-                problems[int(documents.rows[0])] = REFUSED, str(error).partition(": ")[2]
+                problems[int(documents.rows[0])] = "refused by the model", str(error).partition(": ")[2]
                 return
             for some in _apart(documents):
                 self._add(sums, model, some, problems)

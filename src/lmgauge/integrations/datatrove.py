@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lmgauge.errors import MissingExtraError, UsageError
-from lmgauge.filtering.document_scores import FIGURES, DocumentScores
-from lmgauge.filtering.documents import Documents, label_of
+from lmgauge.filtering.documents import FIGURES, Documents, DocumentScores, label_of
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer

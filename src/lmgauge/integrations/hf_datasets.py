@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, ModelFileError, UsageError
-from lmgauge.filtering.document_scores import DocumentScores
-from lmgauge.filtering.documents import Documents, label_of
+from lmgauge.filtering.documents import Documents, DocumentScores, label_of
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer

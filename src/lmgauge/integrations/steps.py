@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmgauge.api.inputs import PATHS
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering.document_scores import DocumentScores
-from lmgauge.filtering.documents import Groups, labels_of
+from lmgauge.filtering.documents import DocumentScores, Groups, labels_of
 from lmgauge.filtering.filter_file import FilterPlan
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentiles import Percentiles

@@ -12,8 +12,7 @@ from lmgauge.report.formats import counted, number, share_of
 from lmgauge.signature import Signature
 
 if TYPE_CHECKING:
-    from lmgauge.filtering.histogram import Bins
-    from lmgauge.filtering.results import Example, FilteredDocuments, GroupCounts
+    from lmgauge.filtering.results import Bins, Example, FilteredDocuments, GroupCounts
     from lmgauge.filtering.rules import PerplexityLimits
 
 _MOST_ROWS = 40

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -45,17 +45,18 @@ def run_tasks(
         return
     calls = [Task(stage, number, work, settings) for number in range(tasks)]
     if workers is None or min(workers, tasks) < 2:
-        yield from map(_result, calls)
+        yield from map(result_of, calls)
         return
     countdown, found = Countdown(title, tasks), dict[int, R]()
     with closing(Crew(workers, processes=True)) as crew:
-        for number, result in crew.run(_result, calls):
+        for number, result in crew.run(result_of, calls):
             found[number] = result
             countdown.step()
     yield from (found[number] for number in range(tasks))
 
 
-def _result(task: Task) -> Any:
+def result_of(task: Task) -> Any:
+    """Return what a task returns that reads no arrays."""
     return task.work(task.number, task.taken)
 
 
@@ -67,7 +68,7 @@ class Crew:
 
     def __init__(self, workers: int, *, processes: bool = False) -> None:
         self._count, self._processes = workers, processes
-        self._workers: list[_Worker] = []
+        self._workers: list[Worker] = []
 
     def run(self, do: Callable[[Task], R], tasks: Iterable[Task]) -> Generator[tuple[int, R]]:
         """Do tasks, and yield their numbers and results as they are done."""
@@ -75,15 +76,15 @@ class Crew:
         # processes are ended.
         failures, free = list[LmgaugeError](), list(self._workers)
 
-        def _placed() -> Iterator[tuple[Task, _Worker | None]]:
+        def _placed() -> Iterator[tuple[Task, Worker | None]]:
             for task in tasks:
                 if self._processes and not free:
-                    worker = _start()  # first: `close` may come meanwhile
+                    worker = started()  # first: `close` may come meanwhile
                     self._workers.append(worker)
                     free.append(worker)
                 yield task, free.pop() if self._processes else None
 
-        def _do(placed: tuple[Task, _Worker | None]) -> R:
+        def _do(placed: tuple[Task, Worker | None]) -> R:
             task, worker = placed
             try:
                 if failures:  # of a process that was started meanwhile nobody would end the work
@@ -108,21 +109,18 @@ class Crew:
     def close(self) -> None:
         """End the processes, whatever they are at; they have some seconds to remove what is half-written."""
         workers, self._workers = self._workers, []
-        for worker in workers:
-            worker.process.terminate()
-        end = time.monotonic() + _GRACE_SECONDS
-        for worker in workers:
-            worker.process.join(max(0.0, end - time.monotonic()))
-            worker.process.kill()
-            worker.process.join()
+        end(workers)
 
 
 @dataclass(frozen=True)
-class _Worker:
+class Worker:
+    """A process that does tasks, one at a time."""
+
     process: BaseProcess
     connection: Connection
 
     def result(self, do: Callable[[Task], R], task: Task) -> R:
+        """Return what comes of a task there, or raise what it raises."""
         try:
             self.connection.send((do, task))
             answer = self.connection.recv()
@@ -130,7 +128,7 @@ class _Worker:
             self.process.join(10)
             code = self.process.exitcode
             if code is not None and code < 0:
-                how = f"was killed by signal {-code}, perhaps for lack of memory"
+                how = f"was killed by signal {-code}, perhaps for lack of memory: use fewer processes"
             else:
                 how = f'ended with exit code {code}; a script that trains in processes needs `if __name__ == "__main__":`'
             raise LmgaugeError(f"{task}: its process {how}") from None
@@ -140,19 +138,31 @@ class _Worker:
         return result
 
 
-def _start() -> _Worker:
+def started() -> Worker:
+    """Return a process that waits for tasks; it ends with this one."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=True, name="lmgauge")
-    with interrupts_held():
+    with _interrupts_held():
         process.start()
     theirs.close()
-    return _Worker(process, ours)
+    return Worker(process, ours)
+
+
+def end(workers: Sequence[Worker]) -> None:
+    """End processes, whatever they are at; they have some seconds to remove what is half-written."""
+    for worker in workers:
+        worker.process.terminate()
+    latest = time.monotonic() + _GRACE_SECONDS
+    for worker in workers:
+        worker.process.join(max(0.0, latest - time.monotonic()))
+        worker.process.kill()
+        worker.process.join()
 
 
 @contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back in the block; a process started there never gets it: the one that started it ends it."""
+def _interrupts_held() -> Iterator[None]:
+    # Hold Ctrl-C back in the block; a process started there never gets it: the one that started it ends it.
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -168,7 +178,7 @@ def interrupts_held() -> Iterator[None]:
 
 def _work(connection: Connection) -> None:
     # Do tasks until there are no more.
-    end_with_parent()
+    _end_with_parent()
     signal.signal(signal.SIGTERM, _leave)
     be_worker()
     while True:
@@ -189,8 +199,8 @@ def _leave(number: int, frame: FrameType | None) -> None:
     raise SystemExit(1)
 
 
-def end_with_parent() -> None:
-    """Let this process end with the one that started it, even if that is killed."""
+def _end_with_parent() -> None:
+    # Let this process end with the one that started it, even if that is killed.
     parent = multiprocessing.parent_process()
 
     def _wait() -> None:

@@ -21,7 +21,7 @@ from lmgauge.threads import thread_count
 from lmgauge.work.array_folder import ArrayFolder, DiskFullError, unwritten
 from lmgauge.work.engine import Array, Engine, Stored, make_arrays
 from lmgauge.work.executor import Crew
-from lmgauge.work.manifest import Manifest, described, read_manifest, refuse_other, write_manifest
+from lmgauge.work.manifest import Manifest, described, read_manifest, refuse_other, unfinished, write_manifest
 from lmgauge.work.notes import Notes
 from lmgauge.work.task import Task
 
@@ -67,7 +67,7 @@ class FolderEngine(Engine):
         names = {path.name for path in self.place.iterdir() if not path.name.startswith(f".{_WORK}.")}  # of a killed run
         if self._earlier() is None and names - _OURS:
             raise UsageError(f"{self.place}: holds other files; name a folder that is empty or does not exist yet")
-        stack.enter_context(locking(self.place / _LOCK, f"{self.place}: another run is using this folder"))
+        stack.enter_context(locking(self.place / _LOCK, self.place))
         earlier, self.notes = self._earlier(), Notes(self.place / _FINISHED)
         if resume and earlier is not None:
             refuse_other(self.place, earlier.made_of, described(work))
@@ -75,10 +75,7 @@ class FolderEngine(Engine):
         if earlier is not None and self.notes:
             stages = sum(task is None for _, task in self.notes)
             done = f"stages done: {stages}, tasks done: {len(self.notes) - stages}"
-            raise UsageError(
-                f"{self.place}: holds the unfinished work of an earlier run ({done}); "
-                "continue it with --resume (resume=True), or remove the folder to start again"
-            )
+            raise unfinished(self.place, done)
         self._clear()
         write_manifest(self.place / _WORK, "stages", work)
 

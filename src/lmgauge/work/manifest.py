@@ -97,6 +97,15 @@ def refuse_other(folder: PathLike, there: Mapping[str, Any], here: Mapping[str, 
         )
 
 
+def unfinished(folder: PathLike, done: str) -> UsageError:
+    """Return what to say of a folder that holds work which was stopped, where it is not resumed."""
+    # done: how far it has come.
+    return UsageError(
+        f"{shown_name(folder)}: holds the unfinished work of an earlier run ({done}); continue it with --resume "
+        "(resume=True), or remove the folder to start again"
+    )
+
+
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a JSON file is to hold, with its seal."""
     whole: dict[str, Any] = plain(content)

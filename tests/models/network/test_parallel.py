@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import lmgauge
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.parallel import Workers, score_in_order, workers_for
@@ -158,7 +158,7 @@ def test_the_first_error_of_the_text_is_raised_and_no_process_stays() -> None:
 def test_a_killed_process_is_one_line_and_the_next_call_starts_anew() -> None:
     workers, own = pool(), os.getpid()
     groups = [(n, [job(FATAL if n == 1 else n, targets=[own])]) for n in range(6)]
-    with pytest.raises(UsageError, match=r"has ended before its work was done: it was killed, or memory ran out; use fewer"):
+    with pytest.raises(LmgaugeError, match=r"its process was killed by signal 9, perhaps for lack of memory: use fewer"):
         list(score_in_order(FakeEngine(), workers, groups, threads=2))
     assert len(list(score_in_order(FakeEngine(), workers, [(n, [job(n)]) for n in range(6)], threads=2))) == 6
     workers.kill()
@@ -168,7 +168,7 @@ def test_what_is_not_wanted_any_more_is_not_waited_for() -> None:
     workers, own = pool(), os.getpid()
     scored = score_in_order(FakeEngine(), workers, [(0, [job(1)]), *((n, [job(SLOW, targets=[own])]) for n in (1, 2, 3))], 2)
     next(scored)
-    (process,) = workers._workers.value[0]._processes
+    process = workers._workers.value[0].process
     began = time.perf_counter()
     scored.close()  # type: ignore[attr-defined]
     assert gone(int(process.pid or 0))
@@ -220,7 +220,7 @@ def test_a_script_needs_no_guard_and_leaves_no_process(how: str, tmp_path: Path)
         "workers = pool(3)\n"
         "quick, slow = ([(n, [job(id, targets=[1])]) for n in range(9)] for id in (1, SLOW))\n"
         "list(score_in_order(FakeEngine(), workers, quick, 3))\n"
-        "print(*(one._processes[0].pid for one in workers._workers.value), flush=True)\n"
+        "print(*(one.process.pid for one in workers._workers.value), flush=True)\n"
         "list(score_in_order(FakeEngine(), workers, slow, 3))\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}

@@ -301,7 +301,7 @@ def test_a_stopped_run_is_not_thrown_away_or_mixed_up(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, watch=stop_at(25), checkpoint_every=10, epochs=9)
     assert (tmp_path / "model.training" / "step-20").is_dir()
-    with pytest.raises(UsageError, match="--resume continues it"):
+    with pytest.raises(UsageError, match="continue it with --resume"):
         train(tmp_path, epochs=9)
     with pytest.raises(UsageError, match=r"holds other work: settings: batch_size is 4 there, and 2 here; give the same"):
         train(tmp_path, epochs=9, batch_size=2, resume=True)
@@ -318,7 +318,7 @@ def test_a_second_run_to_the_same_name_is_refused(tmp_path: Path) -> None:
 
     def again(event: TrainingEvent) -> None:
         for resume in (False, True):
-            with pytest.raises(UsageError, match=r"model\.training: another run is training this model; wait") as error:
+            with pytest.raises(UsageError, match=r"model\.training: another run is working there; wait") as error:
                 train(tmp_path, resume=resume)
             refused.append(error)
 

@@ -9,27 +9,22 @@ process that asks computes, too, which keeps its copy of the weights at work; fu
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
-from multiprocessing import get_context
 from types import ModuleType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import LmgaugeError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.models.network.engine import Engine, Job
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.threads import OfProcess, map_beside
-from lmgauge.work.executor import end_with_parent, interrupts_held
+from lmgauge.threads import OfProcess, map_beside, map_in_order, pool
+from lmgauge.work.executor import Worker, end, result_of, started
+from lmgauge.work.task import Task
 
 if TYPE_CHECKING:
     from lmgauge.models.network.model import NetworkModel
@@ -37,8 +32,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Scores = list[NDArray[np.float64]]
 Load = Callable[[ScoringOptions], "NetworkModel"]
-
-_AHEAD = 2  # groups that a worker has: the one that it computes, and the next
 
 
 def workers_for(model: NetworkModel, load: Load, options: ScoringOptions) -> Workers | None:
@@ -76,17 +69,6 @@ def _computed(engine: Engine, jobs: Sequence[Job], threads: int) -> Scores:
         return engine.score(jobs)
 
 
-@dataclass
-class _Group(Generic[T]):
-    """A group on its way."""
-
-    tag: T
-    jobs: Sequence[Job]
-    known: list[NDArray[np.float64] | None]  # scores that a journal had; None of the others
-    asked: Future[Scores]
-    worker: _Worker | None = None  # who computes them; None for this process, which scores all jobs
-
-
 class Workers:
     """Processes that have the model of this one, started when they are first needed."""
 
@@ -94,7 +76,7 @@ class Workers:
 
     def __init__(self, load: Load, options: Sequence[ScoringOptions], label: str) -> None:
         self._load, self._options, self._label = load, options, label
-        self._workers: OfProcess[list[_Worker]] = OfProcess(list)
+        self._workers: OfProcess[list[Worker]] = OfProcess(list)
 
     def share(self, threads: int) -> int:
         """Return the threads of each process, so that all together have this many."""
@@ -102,114 +84,58 @@ class Workers:
 
     def score(self, engine: Engine, groups: Iterable[tuple[T, Sequence[Job]]], threads: int) -> Iterator[tuple[T, Scores]]:
         """Yield the scores of groups of jobs, in order; a bounded number of groups is on its way."""
+        # A thread waits for each process; those of this one are computed in one and the same thread, which torch is fast in.
         own = self.share(threads)
-        most = 2 * _AHEAD * (1 + len(self._options))
-        waiting: deque[_Group[T]] = deque()
+        if not self._workers.value:
+            with _main_hidden():
+                self._workers.value = [started() for _ in self._options]
+        free = [None, *zip(self._workers.value, self._options, strict=True)]
+
+        def scored(group: tuple[T, Sequence[Job]]) -> tuple[T, Scores]:
+            other, jobs = free.pop(0), group[1]
+            try:
+                if other is None:
+                    return group[0], pool(1).submit(_computed, engine, jobs, own).result()
+                return group[0], self._of_other(*other, engine, jobs, own)
+            finally:
+                free.append(other)
+
         finished = False
         try:
-            for tag, jobs in groups:
-                waiting.append(self._begun(engine, tag, jobs, own))
-                while waiting and (waiting[0].asked.done() or len(waiting) >= most):
-                    yield self._ended(engine, waiting.popleft())
-            while waiting:
-                yield self._ended(engine, waiting.popleft())
+            yield from map_in_order(scored, groups, len(free))
             finished = True
         finally:
             if not finished:  # an error, Ctrl-C, or nobody wants the rest
                 self.kill()
 
-    def _begun(self, engine: Engine, tag: T, jobs: Sequence[Job], threads: int) -> _Group[T]:
-        # Give a group to the worker with the least to do; compute it here where all have enough.
-        if not self._workers.value:
-            with _started_in_silence():
-                self._workers.value = [_Worker(self._load, options) for options in self._options]
-        worker = min(self._workers.value, key=_Worker.load)
-        done: Future[Scores] = Future()
-        if worker.load() >= _AHEAD:
-            try:
-                done.set_result(_computed(engine, jobs, threads))
-            except LmgaugeError as error:  # raised when it is its turn: the first error of the text is the one that is seen
-                done.set_exception(error)
-            return _Group(tag, jobs, [None] * len(jobs), done)
+    def _of_other(
+        self, worker: Worker, options: ScoringOptions, engine: Engine, jobs: Sequence[Job], threads: int
+    ) -> Scores:
         journal = getattr(engine, "journal", None)
-        known = [None if journal is None else journal.get(job) for job in jobs]
-        wanted = [job for job, scores in zip(jobs, known, strict=True) if scores is None]
-        if not wanted:
-            done.set_result([])
-            return _Group(tag, jobs, known, done, worker)
-        with _explained():
-            return _Group(tag, jobs, known, worker.score(wanted, threads), worker)
-
-    def _ended(self, engine: Engine, group: _Group[T]) -> tuple[T, Scores]:
-        with _explained():
-            if group.worker is not None and (label := group.worker.loaded.result()) != self._label:
-                raise UsageError(f"another process has loaded {label}, and this one {self._label}: was the model replaced?")
-            scores = iter(group.asked.result())
-        if group.worker is None:
-            return group.tag, list(scores)
-        journal = getattr(engine, "journal", None)
-        made = []
-        for job, known in zip(group.jobs, group.known, strict=True):
-            own = next(scores) if known is None else known
-            if known is None:
-                engine.progress(len(own))
-                if journal is not None:
-                    journal.put(job, own)
-            made.append(own)
-        return group.tag, made
+        scores: list[Any] = [None if journal is None else journal.get(job) for job in jobs]
+        wanted = [number for number, known in enumerate(scores) if known is None]
+        asked = (self._load, options, self._label, [jobs[number] for number in wanted], threads)
+        made = worker.result(result_of, Task("scoring", 0, _score, asked)) if wanted else []
+        for number, own in zip(wanted, made, strict=True):
+            scores[number] = own
+            engine.progress(len(own))
+            if journal is not None:
+                journal.put(jobs[number], own)
+        return scores
 
     def kill(self) -> None:
         """End the processes at once; a later call starts new ones."""
-        for worker in self._workers.value:
-            worker.kill()
-        self._workers.value = []
-
-
-class _Worker:
-    """One further process."""
-
-    # It ends with this one, however this one ends.
-
-    def __init__(self, load: Load, options: ScoringOptions) -> None:
-        self._executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-        self._under_way: list[Future[Scores]] = []
-        self.loaded: Future[str] = self._executor.submit(_load, load, options)
-        self._processes = list(self._executor._processes.values())
-
-    def load(self) -> int:
-        self._under_way = [future for future in self._under_way if not future.done()]
-        return len(self._under_way)
-
-    def score(self, jobs: Sequence[Job], threads: int) -> Future[Scores]:
-        future = self._executor.submit(_score, jobs, threads)
-        self._under_way.append(future)
-        return future
-
-    def kill(self) -> None:
-        for process in self._processes:
-            process.terminate()
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        workers, self._workers.value = self._workers.value, []
+        end(workers)
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except BrokenProcessPool as error:
-        raise UsageError(
-            "a process that scores has ended before its work was done: it was killed, or memory ran out; use fewer "
-            "(--processes, --devices)"
-        ) from error
-
-
-@contextmanager
-def _started_in_silence() -> Iterator[None]:
+def _main_hidden() -> Iterator[None]:
     # They need nothing of the main module, so it is hidden: a script needs no `if __name__ == "__main__"`.
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
-        with interrupts_held():
-            yield
+        yield
     finally:
         sys.modules["__main__"] = main
 
@@ -218,14 +144,11 @@ def _started_in_silence() -> Iterator[None]:
 _engines: list[Engine] = []
 
 
-def _load(load: Load, options: ScoringOptions) -> str:
-    end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    model = load(options)
-    _engines.append(model.engine)
-    return model.label
-
-
-def _score(jobs: Sequence[Job], threads: int) -> Scores:
-    # Scores of jobs in this worker; nothing where loading failed, of which the other future tells.
-    return _computed(_engines[0], jobs, threads) if _engines else []
+def _score(number: int, asked: tuple[Load, ScoringOptions, str, Sequence[Job], int]) -> Scores:
+    load, options, label, jobs, threads = asked
+    if not _engines:
+        model = load(options)
+        if model.label != label:
+            raise UsageError(f"another process has loaded {model.label}, and this one {label}: was the model replaced?")
+        _engines.append(model.engine)
+    return _computed(_engines[0], jobs, threads)

@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lmgauge.digests import digest
+from lmgauge.files import regular
 from lmgauge.temporaries import temporary_beside
 from lmgauge.version import __version__
 
-_REMEMBERS = hasattr(os, "geteuid")  # Windows has no ctime, and no number of a user
 _QUIET_NS = 2_000_000_000
 _MOST_BYTES = 4096
 _MOST_RECORDS = 1000
@@ -50,14 +49,18 @@ class FileState:
 
     def is_known(self) -> bool:
         """Return True if this very file was found sound before."""
-        if not _REMEMBERS:
+        if not hasattr(os, "geteuid"):  # Windows has no ctime, and no number of a user
             return False
-        record = self._read()
-        return record is not None and record == asdict(self)
+        try:
+            with open(self._record, "rb", opener=regular) as file:
+                own = os.fstat(file.fileno()).st_uid == os.geteuid()
+                return own and file.read(_MOST_BYTES) == self._content
+        except (OSError, ValueError):
+            return False
 
     def remember(self, file: Path, since_ns: int) -> None:
         """Record that a file was found sound, unless it changed meanwhile; if that cannot be recorded, nothing happens."""
-        if not _REMEMBERS or since_ns - self.ctime_ns < _QUIET_NS:
+        if not hasattr(os, "geteuid") or since_ns - self.ctime_ns < _QUIET_NS:
             return
         with suppress(OSError):
             if FileState.of(file, self.digest) == self:
@@ -68,21 +71,9 @@ class FileState:
         name = digest(f"{self.device} {self.inode}")[:32]
         return records_folder() / f"{name}.json"
 
-    def _read(self) -> object:
-        try:
-            opened = os.open(self._record, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        except (OSError, ValueError):
-            return None
-        try:
-            seen = os.fstat(opened)
-            if not stat.S_ISREG(seen.st_mode) or seen.st_uid != os.geteuid() or seen.st_size > _MOST_BYTES:
-                return None
-            record: object = json.loads(os.read(opened, _MOST_BYTES))
-            return record
-        except (OSError, ValueError, RecursionError):
-            return None
-        finally:
-            os.close(opened)
+    @property
+    def _content(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
 
     def _write(self) -> None:
         folder = self._record.parent
@@ -93,7 +84,7 @@ class FileState:
                 old.unlink()
         # Not `files.writing`, which writes through a link or into a pipe: whatever stands there is replaced.
         with temporary_beside(self._record, folder=False) as temporary:
-            temporary.write_bytes(json.dumps(asdict(self)).encode())
+            temporary.write_bytes(self._content)
             os.replace(temporary, self._record)
 
 

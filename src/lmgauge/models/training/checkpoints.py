@@ -59,8 +59,7 @@ class CheckpointFolder:
         """Hold the folder in the block: a second run to the same name is refused."""
         # Failing with nothing to resume removes it.
         self._names()
-        refusal = f"{self.path}: another run is training this model; wait, or choose another output"
-        with locking(self.path / _LOCK, refusal):
+        with locking(self.path / _LOCK, self.path):
             try:
                 yield
             except BaseException:

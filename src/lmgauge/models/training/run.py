@@ -6,14 +6,14 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lmgauge.errors import InputError, ModelFileError, UsageError
-from lmgauge.files import OutputError, writing_directory
+from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.files import refuse_other_folder, writing_directory
 from lmgauge.models.network.tokens import CONFIG_KEY
 from lmgauge.models.network.torch.architectures import register_architectures
 from lmgauge.models.network.torch.checkpoint import choose_device, quiet
@@ -30,12 +30,12 @@ from lmgauge.models.training.spelling import NetworkSpelling, learn_network_spel
 from lmgauge.models.training.tokenizers import fixed_vocabulary, make_training_tokenizer
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
-from lmgauge.temporaries import temporary_beside
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
 from lmgauge.threads import thread_count
 from lmgauge.version import __version__
+from lmgauge.work.manifest import unfinished
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,7 @@ def run_training(
         )
     refuse_unlearnable(run.vocabulary, run.tokenizer, texts)
     folder = CheckpointFolder(training_folder(output))
-    _check_output(Path(output))
+    refuse_other_folder(output, is_ours=is_trained_here)  # before hours are spent
     place = choose_device(run.device)
     with folder.held(), _afterwards_as_before(place, _threads(run.threads, settings)):
         _check_resumed(Path(output), folder, run.resume)
@@ -132,7 +132,7 @@ def run_training(
 
             loop.watch = tell
             loop.run()
-        notes = () if settings == asked else (FLOAT32_INSTEAD,)
+        notes = [] if settings == asked else [FLOAT32_INSTEAD]
         return _finish(loop, Path(output), text, vocabulary, tokenizer, run.reserved, notes, spelling)
 
 
@@ -174,30 +174,12 @@ def _begin(
     return Loop(model, source, ids, settings, folder, made_of)
 
 
-def _check_output(output: Path) -> None:
-    # Refuse before hours are spent what could not be written after them.
-    if output.exists() and not (output.is_dir() and (not any(output.iterdir()) or is_trained_here(output))):
-        raise InputError(f"{output}: exists and is not a neural model written by lmgauge; choose another name")
-    _try_to_write(output)
-
-
 def _check_resumed(output: Path, folder: CheckpointFolder, resume: bool) -> None:
-    stopped = folder.newest() is not None
-    if stopped and not resume:
-        raise UsageError(
-            f"{folder.path}: holds a training that was stopped; --resume continues it, deleting the folder starts anew"
-        )
-    if resume and not stopped and is_trained_here(output):
+    newest = folder.newest()
+    if newest is not None and not resume:
+        raise unfinished(folder.path, newest.name)
+    if resume and newest is None and is_trained_here(output):
         raise UsageError(f"{output}: is a finished model, so there is nothing to resume; without --resume it is replaced")
-
-
-def _try_to_write(output: Path) -> None:
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with temporary_beside(output, folder=True):
-            pass
-    except OSError as error:
-        raise OutputError(f"{output}: cannot be written: {error.strerror or error}") from error
 
 
 def is_trained_here(path: Path) -> bool:
@@ -233,9 +215,19 @@ def _said_of(event: TrainingEvent, events_per_byte: float | None, valid_per_byte
     return figures
 
 
-def _result(loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary, tokenizer: Tokenizer) -> NeuralTraining:
+def _finish(
+    loop: Loop,
+    output: Path,
+    text: TrainingText,
+    vocabulary: Vocabulary,
+    tokenizer: Tokenizer,
+    reserved: str,
+    notes: list[str],
+    spelling: NetworkSpelling | None,
+) -> NeuralTraining:
+    # Write the model that a run has come to.
     best = loop.rate.best
-    notes = list(text.notes)
+    notes += text.notes
     if fixed_vocabulary(tokenizer) is None and not vocabulary.closed and not text.unknown:
         notes.append(
             "the training text has no <unk>: what the model gives to unseen words was never learned; --min-count 2 makes "
@@ -243,7 +235,7 @@ def _result(loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary
         )
     if loop.valid is not None and loop.rate.best_epoch + 1 < loop.epoch:
         notes.append(f"the parameters are those after epoch {loop.rate.best_epoch + 1}, where validation was best")
-    return NeuralTraining(
+    result = NeuralTraining(
         path=output,
         settings=loop.settings,
         parameters=parameter_count(loop.model),
@@ -254,23 +246,8 @@ def _result(loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary
         valid_perplexity=None if math.isinf(best) else best,
         seconds=loop.seconds,
         notes=tuple(notes),
+        learned=None if spelling is None else spelling.learned(),
     )
-
-
-def _finish(
-    loop: Loop,
-    output: Path,
-    text: TrainingText,
-    vocabulary: Vocabulary,
-    tokenizer: Tokenizer,
-    reserved: str,
-    notes: tuple[str, ...],
-    spelling: NetworkSpelling | None,
-) -> NeuralTraining:
-    # Write the model that a run has come to.
-    result = _result(loop, output, text, vocabulary, tokenizer)
-    learned = None if spelling is None else spelling.learned()
-    result = replace(result, notes=(*notes, *result.notes), learned=learned)
     if loop.valid is not None:
         loop.folder.load_best(loop.model)
     _describe(loop.model, result, tokenizer, vocabulary, text, reserved)

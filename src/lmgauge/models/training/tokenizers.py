@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from itertools import chain
+from typing import Any
 
 from lmgauge.errors import InputError, UsageError, needing
 from lmgauge.json_text import from_json
@@ -16,9 +17,6 @@ from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer
 from lmgauge.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-
-if TYPE_CHECKING:
-    import tokenizers
 
 SUBWORDS = ("bpe", "unigram")
 _FEWEST = 256 + len(SPECIAL_TOKENS)  # every byte has a piece, so that no text is unknown
@@ -86,27 +84,13 @@ def train_subwords(kind: str, size: int, texts: Corpus) -> bytes:
         trainer = trainers.UnigramTrainer(unk_token=SPECIAL_TOKENS[0], **options)
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
-    lines = _lines(texts)
+    lines = (segments.text(i).decode() for segments in texts for i in range(len(segments)))
     first = next(lines, None)
     if first is None:
         raise InputError("the training text is empty: there is nothing to learn subwords from")
-    _train(backend, trainer, first, lines)
+    backend.train_from_iterator(chain([first], lines), trainer)
     content: str = backend.to_str()
     return content.encode()
-
-
-def _train(backend: tokenizers.Tokenizer, trainer: Any, first: str, lines: Iterator[str]) -> None:
-    def every() -> Iterator[str]:
-        yield first
-        yield from lines
-
-    backend.train_from_iterator(every(), trainer)
-
-
-def _lines(texts: Corpus) -> Iterator[str]:
-    for segments in texts:
-        for i in range(len(segments)):
-            yield segments.text(i).decode()
 
 
 def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
