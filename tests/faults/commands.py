@@ -165,6 +165,13 @@ COMMANDS: Final = (
         ("out/kept/a.jsonl", "out/kept/b.jsonl"),
         resumes=("out/kept",),
     ),
+    Command(
+        "filter --shard",
+        "filter -m in/kn in/a.jsonl in/b.jsonl -o out/kept/ --max-perplexity 9 --shard 1/2",
+        ("out/kept/a.jsonl",),
+        resumes=("out/kept",),
+    ),
+    Command("score .csv", "score -m in/kn in/a.csv -o out/a.csv", ("out/a.csv",)),
     Command("select", "select in/a.jsonl --target in/valid.txt --share 20% -o out/s.jsonl", ("out/s.jsonl",)),
     Command(
         "baseline -o",
@@ -217,6 +224,7 @@ def prepare(machine: Machine, *, network: bool = False) -> None:
             )
             for part, own in (("a", lines[:40]), ("b", lines[40:])):
                 write_lines(folder / f"{part}.jsonl", [json.dumps({"text": line, "n": n}) for n, line in enumerate(own)])
+            write_lines(folder / "a.csv", ["text,n", *(f'"{line}, so",{n}' for n, line in enumerate(lines))])
             write_parquet(folder / "a.parquet", lines)
     write_lines(folder / "systems.tsv", ["system\tppl\tbleu", *(f"s{n}\t{100 - 7 * n}\t{20 + n * n}" for n in range(6))])
     rows = [{"id": f"u{n // 2}", "text": f"the cat {word}", "score": -1.5 * n} for n, word in enumerate(("sat", "ran") * 4)]

@@ -6,11 +6,17 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
+from lmgauge.decoding import decode
 from lmgauge.files import regular
-from lmgauge.json_text import from_json, to_json
+from lmgauge.json_text import to_json
 from lmgauge.work.array_folder import unwritten
+
+
+class _Note(NamedTuple):
+    key: tuple[str | int | None, ...]
+    value: Any
 
 
 class Notes(dict[Any, Any]):
@@ -27,8 +33,7 @@ class Notes(dict[Any, Any]):
             for line in file:
                 line = line.removesuffix(b"\n")
                 if line[:9] == _sum_of(line[9:]):
-                    *key, value = from_json(line[9:])
-                    yield tuple(key), value
+                    yield decode(line[9:], _Note, self._path, "a note of what is done", "remove it and start again")
 
     def __setitem__(self, key: tuple[Any, ...], value: Any) -> None:
         self.write(key, value)
@@ -36,7 +41,7 @@ class Notes(dict[Any, Any]):
 
     def write(self, key: tuple[Any, ...], value: Any) -> None:
         """Note something for a later run, and not in memory."""
-        line = to_json([*key, value], indent=None).encode()
+        line = to_json([key, value], indent=None).encode()
         try:
             self._file = self._file or open(self._path, "ab")  # noqa: SIM115 - until `close`
             self._file.write(b"\n" + _sum_of(line) + line)  # a line on which a killed run stopped ends here

@@ -18,6 +18,7 @@ from lmgauge.models.ngram.partitioned import training
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.manifest import content_fingerprint
 from tests.fuzz.mutations import changed, changed_value
 from tests.fuzz.parsers.model_folders import Files, as_json, changed_array, files_of, put
 from tests.fuzz.table import Attempt
@@ -84,8 +85,11 @@ def _changed(files: Files, chance: random.Random) -> Files:
         elif name.endswith(".npy"):
             files[name] = _changed_array(content, chance)
         elif name.endswith("work.json") and content.startswith(b"{"):
-            with suppress(ValueError):  # it is damaged already
-                files[name] = as_json(changed_value(json.loads(content), chance, 1))
+            with suppress(ValueError, TypeError, AttributeError):  # it is damaged already
+                value = changed_value(json.loads(content), chance, 1)
+                if chance.random() < 0.5:  # made whole again
+                    value["fingerprint"] = content_fingerprint(value)
+                files[name] = as_json(value)
     return files
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.digests import digest
+from lmgauge.errors import InputError
 from lmgauge.files import OutputError, reason_of
 from lmgauge.models.network.engine import Job
 from lmgauge.work.notes import Notes
@@ -28,13 +29,18 @@ class Journal:
             self._notes = Notes(path)
         except OSError as error:
             raise OutputError(f"{path}: cannot keep finished work: {reason_of(error)}") from error
-        self.scores = sum(map(len, map(_scores, self._notes.values())))
+        try:
+            self.scores = sum(map(len, map(_scores, self._notes.values())))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{path}: holds something else than scores; remove it and start again") from error
 
     def get(self, job: Job) -> NDArray[np.float64] | None:
         """Return the scores of a job, float64 [predicted] in nats; None if they are not known."""
         if not self._open or (stored := self._notes.get(self._key(job))) is None:
             return None
         entry = _scores(stored)
+        if len(entry) != len(job.targets):
+            return None
         with self._lock:
             self.taken += len(entry)
         return entry
