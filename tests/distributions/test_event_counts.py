@@ -10,7 +10,7 @@ import pytest
 
 import lmgauge
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions.event_counts import event_counts
+from lmgauge.distributions.blocks import event_counts
 
 TEXT = ["a b", "", "a x <unk>", "b"]
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge.distributions.columns import WithColumns
+from lmgauge.distributions.columns import TokenEdges, WithColumns, WordBoundaries
 from lmgauge.distributions.reductions import Entropy
-from lmgauge.distributions.word_boundaries import TokenEdges, WordBoundaries
 from lmgauge.text.documents import Corpus
 from lmgauge.text.vocabulary import BOS, EOS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from lmgauge.scores import files, spans, table
-from lmgauge.scores.imports import replies, reply
+from lmgauge.scores.imports import replies
 
 
 def test_files() -> None:
@@ -21,7 +21,7 @@ def test_replies() -> None:
 
 
 def test_reply() -> None:
-    assert reply.PromptTokens(["a", " b", "!"], [None, -1.0, -2.0], [None] * 3, generated=None, echoes=True).added_first(
+    assert replies.PromptTokens(["a", " b", "!"], [None, -1.0, -2.0], [None] * 3, generated=None, echoes=True).added_first(
         1
     ) == [1, 0, 2, 3]
 

@@ -20,7 +20,8 @@ from lmgauge.distributions.tile import Tile
 from lmgauge.errors import UsageError
 from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import after_given
-from lmgauge.text.vocabulary import BOS
+from lmgauge.text.encoding import encode
+from lmgauge.text.vocabulary import BOS, EOS
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -172,3 +173,21 @@ def rows_among(events: Events | None, seen: int, size: int) -> Events:
     if events is None:
         return np.arange(size)
     return events[np.searchsorted(events, seen) : np.searchsorted(events, seen + size)] - seen
+
+
+def event_counts(model: LanguageModel, block: Segments, *, seen: int = 0) -> NDArray[np.int64]:
+    """Return how many events a model makes of each segment, by its tokenizer alone, before it computes anything."""
+    # -> int64 [segments]; first tokens that the model leaves unscored are not counted.
+    # Whether a reserved word may stand in the text is for the model to say: it is a token in any case.
+    encoded = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape")
+    ids = encoded.ids if block.given_starts is None else encoded.ids[~encoded.is_given]
+    counts: NDArray[np.int64] = np.diff(np.flatnonzero(ids == EOS), prepend=-1)
+    policy = policy_of(model)
+    if policy.end != "eos":
+        counts = counts - 1
+    if not policy.scores_first_tokens:
+        firsts = (counts > 0) & (block.given_lengths() == 0)
+        if policy.runs_on:  # one context, one first token
+            firsts &= (np.cumsum(firsts) == 1) & (seen == 0)
+        counts = counts - firsts
+    return counts

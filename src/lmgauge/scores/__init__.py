@@ -24,11 +24,10 @@ from lmgauge.scores.files import ScoreWriter as ScoreWriter
 from lmgauge.scores.files import read_metadata as read_metadata
 from lmgauge.scores.files import read_scores as read_scores
 from lmgauge.scores.files import table_format as table_format
-from lmgauge.scores.given import GivenTokens as GivenTokens
-from lmgauge.scores.pieces import score_in_pieces as score_in_pieces
 from lmgauge.scores.segment_rows import SegmentReader as SegmentReader
 from lmgauge.scores.segment_rows import SegmentRows as SegmentRows
 from lmgauge.scores.segment_rows import iter_segments as iter_segments
+from lmgauge.scores.segment_rows import score_in_pieces as score_in_pieces
 from lmgauge.scores.table import EOS_KIND as EOS_KIND
 from lmgauge.scores.table import KINDS as KINDS
 from lmgauge.scores.table import OOV as OOV
@@ -36,6 +35,7 @@ from lmgauge.scores.table import SEPARATOR as SEPARATOR
 from lmgauge.scores.table import SPELLED as SPELLED
 from lmgauge.scores.table import SPELLING as SPELLING
 from lmgauge.scores.table import TOKEN as TOKEN
+from lmgauge.scores.table import GivenTokens as GivenTokens
 from lmgauge.scores.table import ScoreBatch as ScoreBatch
 from lmgauge.scores.table import Strings as Strings
 from lmgauge.scores.table import TokenStrings as TokenStrings

@@ -1,8 +1,9 @@
-"""The score table segment by segment: the rows of each, or those of a range of segments."""
+"""The score table segment by segment: the rows of each, those of a range of segments, and blocks scored in pieces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import groupby
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.scores.table import SEPARATOR, SPELLING, ScoreBatch, join_batches, without_parts
+from lmgauge.text.segments import Segments
+from lmgauge.text.units import pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +133,26 @@ class SegmentReader:
         events[rows.segments - begin] = rows.segment_events
         lossy[rows.segments[: len(lossy)] - begin] = rows.lossy
         return replace(rows, segments=np.arange(begin, end, dtype=np.int64), segment_events=events, lossy=lossy)
+
+
+def score_in_pieces(
+    score: Callable[[Iterator[Segments]], Iterable[ScoreBatch]], blocks: Iterable[Segments]
+) -> Iterator[ScoreBatch]:
+    """Yield the batch of each block, which a model gets in pieces, see `lmgauge.text.units`."""
+    # score: takes pieces and yields the batch of each, in order; it may take several before it yields one; blocks: of a
+    # text, in order.
+    counts: deque[int] = deque()  # pieces of the blocks that the model has begun, and that are not all scored
+
+    def cut() -> Iterator[Segments]:
+        for block in blocks:
+            own = list(pieces(block))
+            counts.append(len(own))
+            yield from own
+
+    made: list[ScoreBatch] = []
+    for batch in score(cut()):
+        made.append(batch)
+        if len(made) == counts[0]:
+            counts.popleft()
+            yield join_batches(made)
+            made = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmgauge.scores.imports.reply import ReplyError, read_echo, read_prompt_logprobs
+from lmgauge.scores.imports.replies import ReplyError, read_echo, read_prompt_logprobs
 
 TOKENS = {"tokens": ["The", " cat"], "token_logprobs": [None, -1.5], "text_offset": [0, 3]}
 

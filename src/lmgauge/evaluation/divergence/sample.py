@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import policy_of
-from lmgauge.distributions.event_counts import event_counts
+from lmgauge.distributions.blocks import event_counts
 from lmgauge.errors import InputError
 from lmgauge.progress import say_progress
 from lmgauge.text.segments import Segments

@@ -44,7 +44,7 @@ MARKINGS = {
     "stored": "surprisal_corrected is minus log2 of a probability of words; surprisal is one where they are equal",
     "none": "no token of it has white space, so it does not predict where words end, and both figures are equal",
 }
-"""What is a probability, by what a tokenizer does with white space (see `lmgauge.distributions.word_boundaries`)."""
+"""What is a probability, by what a tokenizer does with white space (see `lmgauge.distributions.columns`)."""
 
 _NOTES = {
     "shared": "surprisal_corrected is missing for {}, which share a token with what is next to them (it counts whole for "

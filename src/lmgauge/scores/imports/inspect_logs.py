@@ -13,8 +13,7 @@ from typing import Any
 from lmgauge.errors import InputError
 from lmgauge.scores.imports.log import Log, LoggedSegment, shown
 from lmgauge.scores.imports.log_file import LARGEST_VALUE, LogFile, of_object, parsed
-from lmgauge.scores.imports.replies import OWN_OUTPUT
-from lmgauge.scores.imports.reply import ReplyError, read_echo
+from lmgauge.scores.imports.replies import OWN_OUTPUT, ReplyError, read_echo
 
 _ZIP = b"PK\x03\x04"
 _HEADER = "header.json"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lmgauge.errors import InputError
 from lmgauge.scores.imports.log import LoggedSegment, shown
@@ -41,32 +42,23 @@ def lay(
 ) -> Laid:
     """Return where the tokens of a segment are in its text."""
     # lay(LoggedSegment("log, line 1", ["the", "Ġcat"], [None, -1.5]), b"the cat").ends -> [3, 7]
-    try:
-        if segment.text is not None:
-            return _lay_whole(segment.text, text)
-        laid = _lay_words(segment, given + text) if words else _lay_pieces(segment, given + text)
-    except _DiffersError as error:
-        raise InputError(
-            f"{segment.where}: the log is not about {place_name}: {error}; name the text that was scored, read as then "
-            "(--unit, --field)"
-        ) from error
+    differs = partial(_differs, f"{segment.where}: the log is not about {place_name}")
+    if segment.text is not None:
+        return _lay_whole(segment.text, text, differs)
+    laid = (_lay_words if words else _lay_pieces)(segment, given + text, differs)
     return laid.behind(len(given)) if given else laid
 
 
-class _DiffersError(Exception):
-    """Raised where a log and a text are not about the same; its words say where."""
-
-
-def _lay_whole(logged: str, text: bytes) -> Laid:
+def _lay_whole(logged: str, text: bytes, differs: Callable[..., InputError]) -> Laid:
     own = logged.encode("utf-8", "surrogatepass").replace(b"\r\n", b"\n")
     if own != text:
         pairs = enumerate(zip(own, text, strict=False))
         common = next((i for i, (one, other) in pairs if one != other), min(len(own), len(text)))
-        raise _differs(text, common, "text", own[common:])
+        raise differs(text, common, "text", own[common:])
     return Laid(0, [len(text)])
 
 
-def _lay_words(segment: LoggedSegment, text: bytes) -> Laid:
+def _lay_words(segment: LoggedSegment, text: bytes, differs: Callable[..., InputError]) -> Laid:
     # Lay words: each begins where the one before ended, white space included, and `</s>` takes what is left.
     kinds = segment.kinds or [TOKEN] * len(segment.pieces)
     ends: list[int] = []
@@ -78,17 +70,17 @@ def _lay_words(segment: LoggedSegment, text: bytes) -> Laid:
         match = _WORD.search(text, at)
         unknown = kind == OOV and piece == b"<unk>"
         if match is None or (match[0] != piece and not unknown):
-            raise _differs(text, match.start() if match else len(text), f"word {number}", piece)
+            raise differs(text, match.start() if match else len(text), f"word {number}", piece)
         at = match.end()
         ends.append(at)
     if match := _WORD.search(text, at):
-        raise _differs(text, match.start(), "", b"")
+        raise differs(text, match.start(), "", b"")
     if ends and kinds[-1] != EOS_KIND:
         ends[-1] = len(text)
     return Laid(0, ends)
 
 
-def _lay_pieces(segment: LoggedSegment, text: bytes) -> Laid:
+def _lay_pieces(segment: LoggedSegment, text: bytes, differs: Callable[..., InputError]) -> Laid:
     pieces = segment.pieces
     # A first token without a score that is not text of the segment is the model's BOS token.
     firsts = (0, 1) if segment.logprob[:1] == [None] and pieces[0].strip() else (0,)
@@ -105,43 +97,37 @@ def _lay_pieces(segment: LoggedSegment, text: bytes) -> Laid:
     part = pieces[first:last]
     if not part or segment.headless or left_out(part, text) is not None:
         at, number, piece = _first_difference(pieces[first:], text)
-        raise _differs(text, at, f"token {first + number}", piece)
+        raise differs(text, at, f"token {first + number}", piece)
     return Laid(first, approximate(part, text), exact=False)
 
 
 def _place_behind(pieces: Sequence[Piece], text: bytes) -> list[int]:
-    shown_ = _bytes(pieces[0])
-    begin = text.find(shown_, 1, _MOST_HEADLESS + len(shown_)) if shown_ else -1
-    while begin > 0:
-        ends = place(pieces, text[begin:])
-        if ends is not None:
+    first = _bytes(pieces[0])
+    for begin in range(1, _MOST_HEADLESS + 1) if first else ():
+        if text.startswith(first, begin) and (ends := place(pieces, text[begin:])) is not None:
             return [begin + end for end in ends]
-        begin = text.find(shown_, begin + 1, _MOST_HEADLESS + len(shown_))
     return []
 
 
 def _first_difference(pieces: Sequence[Piece], text: bytes) -> tuple[int, int, Piece]:
     at = 0
     for number, piece in enumerate(pieces, 1):
-        for candidate in spellings_of(piece):
-            # Programs that drop the space before a word, and tokenizers that set one before the first.
-            for skipped, shown_ in ((0, candidate), (1, candidate), (0, candidate.removeprefix(b" "))):
-                if text[at : at + skipped] in (b"", b" ") and text.startswith(shown_, at + skipped):
-                    at += skipped + len(shown_)
-                    break
-            else:
-                continue
-            break
-        else:
+        known = spellings_of(piece)
+        # Programs that drop the space before a word, and tokenizers that set one before the first.
+        tried = [spelled for one in known for spelled in (one, b" " + one, one.removeprefix(b" "))]
+        match = next((spelled for spelled in tried if text.startswith(spelled, at)), None)
+        if match is None:
             return at, number, piece
+        at += len(match)
     return at, len(pieces) + 1, ""
 
 
-def _differs(text: bytes, at: int, what: str, piece: Piece) -> _DiffersError:
+def _differs(wrong: str, text: bytes, at: int, what: str, piece: Piece) -> InputError:
     there = f"is {shown(text[at : at + _NEAR])}" if at < len(text) else "ends"
-    return _DiffersError(
-        f"at byte {at:,} of its segment the text {there}, and "
-        + (f"the log has {what} {shown(_bytes(piece)[:_NEAR])}" if piece else "the log ends")
+    logged = f"has {what} {shown(_bytes(piece)[:_NEAR])}" if piece else "ends"
+    return InputError(
+        f"{wrong}: at byte {at:,} of its segment the text {there}, and the log {logged}; name the text that was scored, "
+        "read as then (--unit, --field)"
     )
 
 

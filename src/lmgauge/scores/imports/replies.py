@@ -1,16 +1,21 @@
-"""Saved replies of servers: vLLM's `prompt_logprobs` (and its `RequestOutput`), OpenAI's `echo` with `logprobs`."""
+"""Replies of completions servers, in the known ways: what they say of the tokens of a prompt; and files of saved ones."""
+
+# Known are the `logprobs` of OpenAI's completions (`tokens`, `token_logprobs`, `top_logprobs`; `text_offset` is not needed
+# and not read, as servers count it in different units), the `content` list that llama.cpp uses, and vLLM's
+# `prompt_logprobs`, in replies and in its `RequestOutput`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lmgauge.errors import InputError
-from lmgauge.scores.imports.log import Log, LoggedSegment
+from lmgauge.scores.imports.log import Log, LoggedSegment, number
 from lmgauge.scores.imports.log_file import LogFile
-from lmgauge.scores.imports.reply import PromptTokens, ReplyError, read_echo, read_prompt_logprobs
+from lmgauge.scores.spans import Piece
 
 OWN_OUTPUT = (
     "{:,} segments are what the model wrote itself, not a text that was given to it: their perplexity is low, not that of "
@@ -20,6 +25,150 @@ _UNKNOWN_TAIL = (
     "{:,} replies do not say how many tokens were generated (usage.completion_tokens): all are taken for the prompt, unless "
     "the text says otherwise"
 )
+# What vLLM writes for anything below, as JSON has no infinity.
+_LOWEST = -9999.0
+# The softmax of a server may round a certain event to a little more than probability one.
+_ROUNDING = 1e-4
+_SHOWN = 80
+_MOST_ADDED = 4
+
+
+class ReplyError(InputError):
+    """Raised when a reply has an unknown form, or a value that is not a log-probability; its words have no subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTokens:
+    """The tokens of a reply."""
+
+    pieces: list[Piece]  # as the server shows them
+    logprob: list[float | None]  # nats; None where the server has none, as for the first
+    best: list[float | None]  # log-probability of the likeliest token in each place; None where the reply does not say
+    generated: int | None  # how many tokens the server says it added; None if it does not say
+    echoes: bool  # whether the reply has the prompt's tokens and those added after it, or the prompt's alone
+
+    def added_first(self, asked: int) -> list[int]:
+        """Return how many tokens at the end the server may have added, the likeliest count first."""
+        if not self.echoes:
+            return [0]
+        extra = asked if self.generated is None else self.generated
+        # Some continue until a character is whole, and some do not show the last.
+        tried = dict.fromkeys((extra, max(0, extra - 1), *range(_MOST_ADDED + 1)))
+        return [count for count in tried if count <= len(self.pieces)]
+
+
+def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
+    """Return the tokens of an echoed prompt and of what was added; None if the reply has no log-probabilities."""
+    choice = _choice(reply)
+    logprobs = choice.get("logprobs")
+    if not logprobs:
+        return None
+    if isinstance(logprobs, Mapping) and isinstance(logprobs.get("content"), list):
+        pieces, values, tops = _content(logprobs["content"])
+    else:
+        pieces = _list(logprobs, "tokens")
+        values, tops = _list(logprobs, "token_logprobs"), logprobs.get("top_logprobs")
+    if len(pieces) != len(values) or any(not isinstance(piece, (str, bytes)) for piece in pieces):
+        raise _strange("tokens and token_logprobs do not belong together")
+    if not isinstance(tops, list) or len(tops) != len(pieces):
+        tops = [None] * len(pieces)
+    return PromptTokens(pieces, [_number(value) for value in values], [_best(top) for top in tops], _generated(reply), True)
+
+
+def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
+    """Return the tokens of a prompt from vLLM's `prompt_logprobs: 0`; None if the reply has none."""
+    choice = _choice(reply)
+    logprobs = choice.get("prompt_logprobs", reply.get("prompt_logprobs"))
+    if not isinstance(logprobs, list) or not logprobs:
+        return None
+    ids = choice.get("prompt_token_ids", reply.get("prompt_token_ids"))
+    known = ids if isinstance(ids, list) and len(ids) == len(logprobs) else [None] * len(logprobs)
+    pieces: list[Piece] = []
+    logprob: list[float | None] = []
+    for entry, token_id in zip(logprobs, known, strict=True):
+        if entry is None:
+            pieces.append("")
+            logprob.append(None)
+            continue
+        token = _prompt_token(entry, token_id)
+        piece = token.get("decoded_token") if isinstance(token, Mapping) else None
+        if not isinstance(piece, str):
+            raise _strange("an entry of prompt_logprobs has no decoded_token")
+        pieces.append(piece)
+        logprob.append(_number(token.get("logprob")))
+    return PromptTokens(pieces, logprob, [None] * len(pieces), 0, False)
+
+
+def _prompt_token(entry: object, token_id: object) -> Any:
+    if isinstance(entry, Mapping) and isinstance(token_id, int) and str(token_id) in entry:
+        return entry[str(token_id)]
+    if not isinstance(entry, Mapping) or len(entry) != 1:
+        raise _strange("an entry of prompt_logprobs does not name one token, and prompt_token_ids do not say which it is")
+    return next(iter(entry.values()))
+
+
+def _choice(reply: Mapping[str, Any]) -> Mapping[str, Any]:
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        raise _strange("there are no choices in it")
+    return choices[0]
+
+
+def _list(logprobs: object, name: str) -> list[Any]:
+    values = logprobs.get(name) if isinstance(logprobs, Mapping) else None
+    if not isinstance(values, list):
+        raise _strange(f"logprobs without {name}")
+    return values
+
+
+def _content(entries: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    # Tokens, log-probabilities and tops of a `content` list; bytes where it has them.
+    pieces: list[Any] = []
+    values: list[Any] = []
+    tops: list[Any] = []
+    for entry in entries:
+        if not isinstance(entry, Mapping):
+            raise _strange("an entry of logprobs.content is not an object")
+        own = entry.get("bytes")
+        try:
+            pieces.append(bytes(own) if isinstance(own, list) and own else entry.get("token"))
+        except (ValueError, TypeError) as error:
+            raise _strange("an entry of logprobs.content has bytes that are not numbers from 0 to 255") from error
+        values.append(entry.get("logprob"))
+        listed = entry.get("top_logprobs")
+        numbers = [top.get("logprob") for top in listed if isinstance(top, Mapping)] if isinstance(listed, list) else []
+        tops.append(dict(enumerate(numbers)))
+    return pieces, values, tops
+
+
+def _number(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _strange(f"{repr(value)[:_SHOWN]} stands where a log-probability should")
+    logprob = number(value, "")
+    if math.isnan(logprob):
+        raise ReplyError("gives NaN for a log-probability; the model is damaged, or its precision too low")
+    if logprob > _ROUNDING:
+        raise ReplyError(f"gives {logprob} for a log-probability, which cannot be above 0")
+    return -math.inf if logprob <= _LOWEST else min(logprob, 0.0)
+
+
+def _best(top: object) -> float | None:
+    if not isinstance(top, Mapping):
+        return None
+    values = [number(value, "") for value in top.values() if type(value) in (int, float)]
+    return max((value for value in values if not math.isnan(value)), default=None)
+
+
+def _generated(reply: Mapping[str, Any]) -> int | None:
+    usage = reply.get("usage")
+    count = usage.get("completion_tokens") if isinstance(usage, Mapping) else None
+    return count if isinstance(count, int) and count >= 0 else None
+
+
+def _strange(what: str) -> ReplyError:
+    return ReplyError(f"answers in a form that is not known ({what}); is this a completions server?")
 
 
 def recognizes_vllm(head: bytes) -> bool:
@@ -87,7 +236,7 @@ def _replies(file: LogFile, log: Log, program: str) -> Iterator[tuple[str, Mappi
             continue
         usage = reply.get("usage")
         several = len(choices) > 1 and isinstance(usage, dict)
-        for number, choice in enumerate(choices, 1):
+        for place, choice in enumerate(choices, 1):
             # What is generated is counted for all choices together; one of several says nothing of its own.
             own = {"usage": None} if several else {}
-            yield f"{where}, choice {number}" if len(choices) > 1 else where, reply | {"choices": [choice]} | own
+            yield f"{where}, choice {place}" if len(choices) > 1 else where, reply | {"choices": [choice]} | own

@@ -10,7 +10,7 @@ from tests.models.network.server.toy_server import SPELLINGS, ToyServer, toy_sco
 from lmgauge.errors import UsageError
 from lmgauge.models.network.server.http import Endpoint, ServerError
 from lmgauge.models.network.server.server import PROBE, Server, locate
-from lmgauge.scores.imports.reply import PromptTokens
+from lmgauge.scores.imports.replies import PromptTokens
 
 
 def connect(toy: ToyServer, name: str = "", before: str = "") -> Server:

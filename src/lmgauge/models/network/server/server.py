@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from lmgauge.errors import UsageError
 from lmgauge.models.network.server.http import Endpoint, ServerError
-from lmgauge.scores.imports.reply import PromptTokens, ReplyError, read_echo, read_prompt_logprobs
+from lmgauge.scores.imports.replies import PromptTokens, ReplyError, read_echo, read_prompt_logprobs
 from lmgauge.scores.spans import Piece, approximate, left_out, place
 
 Asking = Literal["echo", "prompt_logprobs"]
