@@ -103,8 +103,13 @@ def module_name(path: Path) -> str:
 
 
 def full_names(tree: ast.Module) -> Iterator[str]:
-    """Yield each name that is used, in full whatever it was imported as, and what is asked of models by strings."""
+    """Yield each name that is used, in full whatever it was imported as, and what is asked of models by strings.
+
+    An annotation says what a value is, and uses nothing.
+    """
     known: dict[str, str] = {}
+    types = [getattr(node, name, None) for node in ast.walk(tree) for name in ("annotation", "returns")]
+    said = {id(part) for kind in types if isinstance(kind, ast.AST) for part in ast.walk(kind)}
     kinds = (ast.Name, ast.Attribute, ast.Call, ast.Import, ast.ImportFrom)
     nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
     for node in nodes:
@@ -114,7 +119,7 @@ def full_names(tree: ast.Module) -> Iterator[str]:
             known |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
             yield from [str(node.module)] * len(node.names)
     for node in nodes:
-        if isinstance(node, ast.Name | ast.Attribute):
+        if isinstance(node, ast.Name | ast.Attribute) and id(node) not in said:
             first, dot, rest = _dotted(node).partition(".")
             yield known.get(first, first) + dot + rest
         elif isinstance(node, ast.Call) and (asks := _dotted(node.func)) in ("getattr", "hasattr"):

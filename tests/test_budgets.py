@@ -45,6 +45,11 @@ def test_what_is_new_has_two_users() -> None:
     assert [name for name in BUDGETS["one_user"] if name not in single] == [], HOW
 
 
+def test_an_annotation_is_no_use() -> None:
+    code = "import pyarrow.parquet as pq\ndef f(x: pq.ParquetFile | None) -> list[pq.ParquetFile]: y: pq.ParquetFile = x"
+    assert "pyarrow.parquet.ParquetFile" not in full_names(ast.parse(code))
+
+
 @pytest.mark.parametrize(
     ("code", "name"),
     [

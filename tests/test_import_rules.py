@@ -115,7 +115,7 @@ FOR_TYPES: dict[str, set[str]] = {
 """What a room may name under TYPE_CHECKING besides."""
 
 LIBRARIES: dict[str, set[str]] = {
-    "": {"msgspec", "numpy", "pandas"},
+    "": {"msgspec", "numpy", "pandas", "psutil"},
     "_kernels": {"numpy"},
     "remote": {"fsspec", "urllib3"},
     "installation": set(),

@@ -46,7 +46,7 @@ def test_problems(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{")
     with pytest.raises(InputError, match=r"a\.json: is not a number as lmgauge writes it: .*; write it again"):
         places.read_json(tmp_path / "a.json", int, "a number", "write it again")
-    with pytest.raises(OutputError, match=r"a\.json/b: cannot be made"):
+    with pytest.raises(OutputError, match=r"a\.json/b: cannot be written"):
         places.make_folder(tmp_path / "a.json" / "b")
 
 
@@ -67,6 +67,6 @@ def test_folders_are_written_to_local_paths_only(tmp_path: Path, monkeypatch: py
 def test_outputs_at_the_address_of_an_input() -> None:
     with pytest.raises(UsageError, match=r"^-o s3://bucket/a would replace what this command reads"):
         refuse_replacing({"-o": "s3://bucket/a"}, ["s3://bucket/a"])
-    with pytest.raises(UsageError, match=r"^--rows s3://bucket/a would replace -o s3://bucket/a"):
+    with pytest.raises(UsageError, match=r"^-o s3://bucket/a and --rows s3://bucket/a would replace each other"):
         refuse_replacing({"-o": "s3://bucket/a", "--rows": "s3://bucket/a"}, ["a"])
     refuse_replacing({"-o": "s3://bucket/b"}, ["s3://bucket/a"])

@@ -151,7 +151,7 @@ def test_processes_are_started_in_the_way_that_every_system_has() -> None:
 
 LACKING = """
 import mmap, multiprocessing, os, signal, socket, sys, time
-import click, numpy, pyarrow.parquet, rich.console  # which ask for what this system has, once
+import click, numpy, psutil, pyarrow.parquet, rich.console  # which ask for what this system has, once
 for name in ("fcntl", "resource", "pwd", "grp", "termios"):
     sys.modules[name] = None
 for module, names in MISSING.items():

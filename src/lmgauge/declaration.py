@@ -240,32 +240,23 @@ def _settings_options(kind: Any) -> tuple[Option, ...]:
 
 
 def _option(name: str, hint: Any, default: Any, words: str) -> Option:
-    bounds = next((extra for extra in _extras(hint) if isinstance(extra, Bounds)), None)
     parts = _parts(hint)
-    kinds = tuple(kind for kind in parts if kind is not type(None))
+    bounds = next((part for part in parts if isinstance(part, Bounds)), None)
+    kinds = tuple(part for part in parts if part is not type(None) and not isinstance(part, Bounds))
     return Option(name, kinds, default, words, bounds=bounds, optional=type(None) in parts)
 
 
 def _parts(hint: Any) -> list[Any]:
-    """Return the types that a hint allows.
+    """Return the types that a hint allows, and what stands beside them.
 
     >>> _parts(Annotated[int, Bounds(1)] | str)
-    [<class 'int'>, <class 'str'>]
+    [<class 'int'>, Bounds(least=1, most=inf, open_least=False, open_most=False), <class 'str'>]
     """
     if get_origin(hint) is Annotated:
-        return _parts(get_args(hint)[0])
+        return [*_parts(get_args(hint)[0]), *get_args(hint)[1:]]
     if get_origin(hint) in (Union, types.UnionType):
         return list(dict.fromkeys(part for one in get_args(hint) for part in _parts(one)))
     return [hint]
-
-
-def _extras(hint: Any) -> list[Any]:
-    """Return what stands beside the types of a hint."""
-    if get_origin(hint) is Annotated:
-        return list(get_args(hint)[1:])
-    return (
-        [extra for one in get_args(hint) for extra in _extras(one)] if get_origin(hint) in (Union, types.UnionType) else []
-    )
 
 
 @cache

@@ -7,8 +7,8 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -56,68 +56,56 @@ def local_path(path: PathLike) -> Path:
 
 
 @contextmanager
-def _explained(path: Path | str, temporaries: list[Path]) -> Iterator[None]:
-    # Turn errors of the operating system into one that names `path`, and never one of the temporaries it is made in.
-    try:
-        with _numbered():
-            yield
-    except OSError as error:
-        elsewhere = isinstance(error, OutputError) and not any(
-            error.path is not None and error.path.is_relative_to(temporary) for temporary in temporaries
-        )
-        if elsewhere or isinstance(error, BrokenPipeError):
-            raise
-        cause = error.__cause__ if isinstance(error, OutputError) and isinstance(error.__cause__, OSError) else error
-        if cause.errno == errno.ENOSPC:
-            text = f"{path}: the disk is full; nothing of it was left behind. Free some space or write elsewhere"
-        else:
-            text = f"{path}: cannot be written: {cause.strerror or cause}"
-        explained = OutputError(text)
-        explained.path = path if isinstance(path, Path) else None
-        raise explained from cause
-
-
-@contextmanager
-def _numbered() -> Iterator[None]:
+def naming(path: PathLike, temporaries: Sequence[Path] = ()) -> Iterator[None]:
+    """Let errors of the operating system in a block name what it writes, and never one of the temporaries of that."""
     try:
         yield
     except Exception as error:
-        number = None if isinstance(error, OSError | LmgaugeError) else _OS_ERROR.search(str(error))
-        if number is None:
+        cause: BaseException | None = error
+        if isinstance(error, OutputError):  # it names a path already: one of the temporaries, or what lies elsewhere
+            place = error.path
+            cause = error.__cause__ if place is not None and any(map(place.is_relative_to, temporaries)) else None
+        elif not isinstance(error, OSError | LmgaugeError) and (number := _OS_ERROR.search(str(error))):
+            cause = OSError(int(number[1]), os.strerror(int(number[1])))
+        if not isinstance(cause, OSError) or isinstance(cause, BrokenPipeError):
             raise
-        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+        said = f"cannot be written: {cause.strerror or cause}"
+        if cause.errno == errno.ENOSPC:
+            said = "the disk is full; nothing of it was left behind. Free some space or write elsewhere"
+        explained = OutputError(f"{path}: {said}")
+        explained.path = None if is_remote(path) else Path(path)
+        raise explained from cause
 
 
 def refuse_replacing(outputs: Mapping[str, PathLike | None], inputs: Iterable[PathLike]) -> None:
     """Refuse outputs that would replace what the same command reads, or each other."""
     read = [os.fspath(path) for path in inputs]
-    _refuse_same_address(outputs, read)
-    listed = {name: path for name, path in outputs.items() if path is not None and not is_remote(path)}
-    targets = [(name, local_path(path)) for name, path in listed.items() if str(path) != STANDARD_STREAM]
-    for number, (name, target) in enumerate(targets):
+    named = {name: path for name, path in outputs.items() if path is not None and str(path) != STANDARD_STREAM}
+    written = [(name, path if is_remote(path) else local_path(path)) for name, path in named.items()]
+    for number, (name, target) in enumerate(written):
+        shown = f"{name} {shown_name(target)}"
         for source in read:
-            piped = source == STANDARD_STREAM
-            nested = _holds(target, source) or (target.is_file() and _holds(source, target))
-            if _same_file(target, 0 if piped else source) or (nested and not piped):
-                what = "standard input" if piped else source
-                raise UsageError(f"{name} {target} would replace what this command reads ({what}); choose another name")
-        for other, earlier in targets[:number]:
-            first, second = Path(os.path.realpath(earlier)), Path(os.path.realpath(target))
-            if first == second or first in second.parents or second in first.parents or _same_file(target, earlier):
-                raise UsageError(f"{other} {earlier} and {name} {target} would replace each other; choose another name")
+            if _replaces(target, source):
+                what = "standard input" if source == STANDARD_STREAM else shown_name(source)
+                raise UsageError(f"{shown} would replace what this command reads ({what}); choose another name")
+        for other, earlier in written[:number]:
+            nested = not is_remote(target) and (_holds(earlier, target) or _holds(target, earlier))
+            if nested or _replaces(target, earlier):
+                raise UsageError(f"{other} {shown_name(earlier)} and {shown} would replace each other; choose another name")
 
 
-def _refuse_same_address(outputs: Mapping[str, PathLike | None], inputs: Iterable[str]) -> None:
-    owners = {shown_name(path): "what this command reads" for path in inputs if is_remote(path)}
-    for name, path in outputs.items():
-        if path is not None and is_remote(path):
-            shown = shown_name(path).rstrip("/")
-            if shown in owners:
-                raise UsageError(f"{name} {shown} would replace {owners[shown]}; choose another name")
-            owners[shown] = f"{name} {shown}"
+def _replaces(target: PathLike, source: PathLike) -> bool:
+    # True if writing the target changes the source, or a file of that folder.
+    if is_remote(target) or is_remote(source):
+        return shown_name(target).rstrip("/") == shown_name(source).rstrip("/")
+    if source == STANDARD_STREAM:
+        return _same_file(target, 0)
+    outer, inner = (target, source) if os.path.isdir(target) else (source, target)
+    nested = os.path.isdir(outer) and os.path.exists(inner)  # or no link needs to be followed
+    return (nested and _holds(outer, inner)) or _same_file(target, source)
 
 
-def _same_file(target: Path, other: PathLike | int) -> bool:
+def _same_file(target: PathLike, other: PathLike | int) -> bool:
     try:
         return os.path.samestat(os.stat(target), os.stat(other))
     except (OSError, ValueError):  # one of them is not there, or its name cannot be one
@@ -125,14 +113,9 @@ def _same_file(target: Path, other: PathLike | int) -> bool:
 
 
 def _holds(folder: PathLike, path: PathLike) -> bool:
-    if not (os.path.isdir(folder) and os.path.exists(path)):
-        return False
-    return Path(os.path.realpath(folder)) in Path(os.path.realpath(path)).parents
-
-
-def naming(path: PathLike) -> AbstractContextManager[None]:
-    """Let errors of the operating system in a block name the file that the block writes to, where several are open."""
-    return _explained(Path(path), [])
+    # True if a path lies in a folder, or is it.
+    inner = Path(os.path.realpath(path))
+    return Path(os.path.realpath(folder)) in (inner, *inner.parents)
 
 
 @contextmanager
@@ -141,11 +124,11 @@ def writing(path: PathLike) -> Iterator[IO[bytes]]:
     # A link stays, and what it names is written; a pipe or a device is written to as the block goes on. To an address, the
     # bytes are sent as the block goes on, in parts that nobody sees before the last.
     if is_remote(path):
-        with _explained(shown_name(path), []), store_of(os.fspath(path)).uploading() as file:
+        with naming(shown_name(path)), store_of(os.fspath(path)).uploading() as file:
             yield file
         return
     named = Path(path)
-    with _explained(named, []):
+    with naming(named):
         if named.exists() and not named.is_file():
             with named.open("wb") as file:
                 yield file
@@ -154,7 +137,6 @@ def writing(path: PathLike) -> Iterator[IO[bytes]]:
         with temporary_beside(target, folder=False) as temporary:
             with temporary.open("w+b") as file:
                 yield file
-            os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
 
 
@@ -174,13 +156,12 @@ def writing_directory(path: PathLike, *, is_ours: Callable[[Path], bool]) -> Ite
     """Make a folder that appears under `path`, whole, when the block ends well; one of the same kind is replaced."""
     named = Path(path)
     temporaries: list[Path] = []
-    with _explained(named, temporaries):
+    with naming(named, temporaries):
         target = _destination(named)
         refuse_other_folder(named, is_ours=is_ours)
         with making_parents(target), temporary_beside(target, folder=True) as temporary:
             temporaries.append(temporary)
             yield temporary
-            os.chmod(temporary, 0o777 & ~_umask())
             try:
                 os.replace(temporary, target)
             except OSError:
@@ -249,7 +230,7 @@ def making_parents(target: Path) -> Iterator[None]:
     """Make the folders that lead to a target; those made are removed again if the block fails and nothing is in them."""
     made = [folder for folder in local_path(target).parents if not folder.exists()]
     try:
-        with _explained(target.parent, []):
+        with naming(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
@@ -265,7 +246,7 @@ def locking(path: Path, work: Path) -> Iterator[None]:
     # Where there are no locks, hold nothing.
     # work: the file or folder that is made.
     try:
-        with _explained(path.parent, []):
+        with naming(path.parent):
             lock = _lock_of(path)
     except HeldError as error:
         raise UsageError(f"{work}: another run is working there; wait for it, or name another") from error
@@ -283,21 +264,7 @@ def _lock_of(path: Path) -> int | None:
         with suppress(FileNotFoundError):
             path.touch()
             lock = hold_lock(path, wait=False)
-            if _is_under(path, lock):
+            if _same_file(path, path if lock is None else lock):
                 return lock
             if lock is not None:
                 os.close(lock)
-
-
-def _is_under(path: Path, descriptor: int | None) -> bool:
-    try:
-        now = path.stat()
-    except FileNotFoundError:
-        return False
-    return descriptor is None or os.path.samestat(os.fstat(descriptor), now)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -15,6 +15,7 @@ from operator import index
 from typing import TYPE_CHECKING
 
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 from lmgauge.readable import visible
 from lmgauge.remote.addresses import PathLike, joined
 
@@ -23,32 +24,31 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"(\d{1,18})(?:\.(\d{1,18}))?\s?(?:([kmgt])(b|i|ib)?|b)?", re.ASCII | re.IGNORECASE)
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
+# Of a control group: the folder of its kind, the names of the files of its limit and use, and what may be dropped of that.
+_GROUP = ("", "memory.max", "memory.current", "inactive_file ")
+_OLD_GROUP = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
 _MOST_BYTES = 2**62  # larger limits of control groups mean none
-_PAGES_AT_A_TIME = 1 << 18
 
 
 def parse_size(size: str | int) -> int:
     """Return the bytes of a size such as 500M, 2G, 1.5GB or 2GiB."""
     # K, M, G and T are powers of 1024, as in `sort -S` and `lmplz -S`, and so are KiB, MiB, ...; kB, MB, GB and TB are
     # powers of 1000. A number alone is of bytes.
-    if isinstance(size, str):
-        from fractions import Fraction
+    if not isinstance(size, str):
+        check_whole("a size in bytes", size, 1, _MOST_BYTES)
+        return index(size)
+    from fractions import Fraction
 
-        match = _SIZE.fullmatch(size.strip())
-        if match is None:
-            raise UsageError(f"{visible(size[:40])!r} is not a size; write 500M, 2G (2 x 1024^3 bytes), 1.5GB or bytes")
-        whole, part, unit, kind = match.groups()
-        base = 1000 if (kind or "").lower() == "b" else 1024
-        exact = Fraction(f"{whole}.{part or 0}") * base ** _POWER.get((unit or "").lower(), 0)
-        if unit is None and part is not None:
-            raise UsageError(f"{size.strip()!r} is not a size: bytes are whole; write 500M, 2G or 1.5GB")
-        count = int(exact)
-    elif isinstance(size, bool) or not hasattr(size, "__index__"):
-        raise UsageError(f"a size is a string such as 2G, or a whole number of bytes; got {visible(repr(size)[:40])}")
-    else:
-        count = index(size)
+    match = _SIZE.fullmatch(size.strip())
+    if match is None:
+        raise UsageError(f"{visible(size[:40])!r} is not a size; write 500M, 2G (2 x 1024^3 bytes), 1.5GB or bytes")
+    whole, part, unit, kind = match.groups()
+    if unit is None and part is not None:
+        raise UsageError(f"{size.strip()!r} is not a size: bytes are whole; write 500M, 2G or 1.5GB")
+    base = 1000 if (kind or "").lower() == "b" else 1024
+    count = int(Fraction(f"{whole}.{part or 0}") * base ** _POWER.get((unit or "").lower(), 0))
     if not 1 <= count <= _MOST_BYTES:
-        raise UsageError(f"{visible(str(size)[:40])} is out of range for a size in bytes; write 500M, 2G or 1.5GB")
+        raise UsageError(f"{visible(size[:40])} is out of range for a size in bytes; write 500M, 2G or 1.5GB")
     return count
 
 
@@ -63,18 +63,15 @@ def size_in_words(count: float) -> str:
 
 def free_memory(root: PathLike = "/") -> int | None:
     """Return the bytes of memory that this process may still take; None where the system does not say."""
-    with suppress(OSError, ValueError, AttributeError):  # what a system does not say does not count
-        if sys.platform == "win32":
-            return _free_on_windows()
-        if sys.platform == "darwin":
-            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # it does not say more: at most this
-    limits = [*_left_on_machine(root), *_left_in_groups(root), *_left_to_process(root)]
+    limits = [*_left_in_system(), *_left_in_groups(root)]
     return max(0, min(limits)) if limits else None
 
 
-def resident_bytes(root: PathLike = "/") -> int | None:
-    """Return the bytes of this process that are in memory; None where the system does not say."""
-    return _numbers(joined(root, "proc/self/status")).get("VmRSS")
+def resident_bytes() -> int:
+    """Return the bytes of this process that are in memory."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
 
 
 def is_larger_than_free(path: Path, size: int) -> bool:
@@ -84,10 +81,9 @@ def is_larger_than_free(path: Path, size: int) -> bool:
     free = free_memory()
     if free is None or size <= free:
         return False
-    words = size_in_words(size), size_in_words(free)
-    logging.getLogger(__name__).warning(
-        "%s", f"{path}: {words[0]}, and {words[1]} of memory are free: pages are read from disk as they are needed"
-    )
+    needed, there = size_in_words(size), size_in_words(free)
+    slow = "pages are read from disk as they are needed"
+    logging.getLogger(__name__).warning("%s: %s, and %s of memory are free: %s", path, needed, there, slow)
     return True
 
 
@@ -110,81 +106,46 @@ def bytes_in_memory(path: Path) -> int | None:
     return None if not sizes or None in sizes else sum(size for size in sizes if size is not None)
 
 
-def _left_on_machine(root: PathLike) -> Iterator[int]:
-    numbers = _numbers(joined(root, "proc/meminfo"))
-    if "MemAvailable" in numbers:
-        yield numbers["MemAvailable"]
+def _left_in_system() -> Iterator[int]:
+    # What the machine has left, and what the limits of the process leave it.
+    import psutil
+
+    with suppress(OSError, psutil.Error):  # where nothing is told, nothing is known
+        yield psutil.virtual_memory().available
+        process = psutil.Process()
+        used = process.memory_info()
+        if psutil.LINUX:
+            for limit, bytes_used in ((psutil.RLIMIT_AS, used.vms), (psutil.RLIMIT_DATA, used.data)):
+                soft, _ = process.rlimit(limit)
+                if soft != psutil.RLIM_INFINITY:
+                    yield soft - bytes_used
 
 
 def _left_in_groups(root: PathLike) -> Iterator[int]:
     with suppress(OSError, ValueError), open(joined(root, "proc/self/cgroup"), "rb") as file:
         for line in file:
             _, controllers, group = os.fsdecode(line.rstrip(b"\n")).split(":", 2)
-            if not controllers:
-                names = ("memory.max", "memory.current", "inactive_file")
-                yield from _left_along(joined(root, "sys/fs/cgroup"), group, names)
-            elif "memory" in controllers.split(","):
-                names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-                yield from _left_along(joined(root, "sys/fs/cgroup/memory"), group, names)
+            if not controllers or "memory" in controllers.split(","):
+                yield from _left_along(joined(root, "sys/fs/cgroup"), group, _OLD_GROUP if controllers else _GROUP)
 
 
-def _left_along(mount: str, group: str, names: tuple[str, str, str]) -> Iterator[int]:
+def _left_along(mount: str, group: str, names: tuple[str, str, str, str]) -> Iterator[int]:
     # What is left in a group and in those around it: limit - used + what can be dropped of files read.
     # In a container the group may have a path that is not there: its own then is the mount itself.
     parts = [part for part in group.split("/") if part]
-    if ".." in parts:
-        parts = []
-    for depth in range(len(parts), -1, -1):
-        folder = joined(mount, *parts[:depth])
-        limit, used = _number(joined(folder, names[0])), _number(joined(folder, names[1]))
-        if limit is None or used is None or limit >= _MOST_BYTES:
-            continue
-        yield limit - used + _numbers(joined(folder, "memory.stat")).get(names[2], 0)
+    for depth in range(0 if ".." in parts else len(parts), -1, -1):
+        folder = joined(mount, names[0], *parts[:depth])
+        limit, used = _number(joined(folder, names[1])), _number(joined(folder, names[2]))
+        if limit is not None and used is not None and limit < _MOST_BYTES:
+            yield limit - used + (_number(joined(folder, "memory.stat"), names[3]) or 0)
 
 
-def _left_to_process(root: PathLike) -> Iterator[int]:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    numbers = _numbers(joined(root, "proc/self/status"))
-    for limit, used in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
-        soft, _ = resource.getrlimit(getattr(resource, limit))
-        if soft != resource.RLIM_INFINITY and used in numbers:
-            yield soft - numbers[used]
-
-
-def _number(path: str) -> int | None:
-    # Number in a file; None where there is none, such as `max`.
-    with suppress(OSError, ValueError), open(path, encoding="ascii") as file:
-        return int(file.read())
-    return None
-
-
-def _numbers(path: str) -> dict[str, int]:
-    # Numbers of a file by the word before each; those in kB as bytes.
-    numbers: dict[str, int] = {}
+def _number(path: str, name: str = "") -> int | None:
+    # Number in a file, in the line that begins with a name; None where there is none, such as `max`.
     with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-        for line in file:
-            words = line.split()
-            if len(words) >= 2 and words[1].isascii() and words[1].isdigit():
-                numbers[words[0].rstrip(":")] = int(words[1][:18]) * (1024 if words[2:] == ["kB"] else 1)
-    return numbers
-
-
-def _free_on_windows() -> int | None:
-    import ctypes
-
-    class _Status(ctypes.Structure):
-        _fields_ = (
-            ("length", ctypes.c_uint32),
-            ("load", ctypes.c_uint32),
-            *((name, ctypes.c_uint64) for name in ("total", "free", "page", "free_page", "own", "free_own", "extended")),
-        )
-
-    status = _Status(length=ctypes.sizeof(_Status))
-    done = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined,unused-ignore]
-    return min(int(status.free), int(status.free_page)) if done else None
+        match = re.search(rf"^{name}([0-9]{{1,19}})$", file.read(), re.MULTILINE)
+        return None if match is None else int(match[1])
+    return None
 
 
 def _file_in_memory(file: Path) -> int | None:
@@ -205,11 +166,7 @@ def _file_in_memory(file: Path) -> int | None:
     except (OSError, ValueError, AttributeError):
         return None
     address = np.frombuffer(mapped, np.uint8).ctypes.data
-    resident = 0
-    for begin in range(0, size, _PAGES_AT_A_TIME * mmap.PAGESIZE):
-        length = min(size - begin, _PAGES_AT_A_TIME * mmap.PAGESIZE)
-        pages = np.zeros(-(-length // mmap.PAGESIZE), np.uint8)
-        if mincore(ctypes.c_void_p(address + begin), ctypes.c_size_t(length), ctypes.c_void_p(pages.ctypes.data)):
-            return None
-        resident += int(np.count_nonzero(pages & 1)) * mmap.PAGESIZE
-    return min(resident, size)
+    pages = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
+    if mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), ctypes.c_void_p(pages.ctypes.data)):
+        return None
+    return min(int(np.count_nonzero(pages & 1)) * mmap.PAGESIZE, size)

@@ -12,7 +12,7 @@ from io import BufferedReader
 from typing import TypeVar
 
 from lmgauge.errors import InputError, LmgaugeError, UsageError
-from lmgauge.files import OutputError, read_regular, reason_of, writing
+from lmgauge.files import naming, read_regular, reason_of, writing
 from lmgauge.json_text import to_json
 from lmgauge.remote.addresses import FileState, PathLike, is_remote, shown_name
 from lmgauge.remote.stores import opened, store_of
@@ -37,9 +37,7 @@ def file_state(place: PathLike) -> FileState:
 
 def file_states(places: Sequence[PathLike]) -> list[FileState]:
     """Return the sizes of several files in bytes, and their versions; of remote ones, several are asked for at a time."""
-    if sum(map(is_remote, places)) < 2:
-        return list(map(file_state, places))
-    return list(map_in_order(file_state, places, _ASKED_AT_A_TIME))
+    return list(map_in_order(file_state, places, max(1, min(len(places), _ASKED_AT_A_TIME))))
 
 
 def exists(place: PathLike) -> bool:
@@ -63,13 +61,10 @@ def refuse_file_names(texts: object, takes_files: str = "", *, one_in_list: bool
 
 def _names_file(text: object, *, bare: bool) -> bool:
     # True for a regular file; what has neither folder nor ending is not looked for, but for a bare word.
-    if (
-        not isinstance(text, str)
-        or len(text) > 4096
-        or ("/" not in text and "." not in text[:-1] and (not bare or " " in text))
-    ):
+    if not isinstance(text, str) or len(text) > 4096:
         return False
-    return os.path.isfile(text)  # False as well for what cannot be a name
+    looks = "/" in text or "." in text[:-1] or (bare and " " not in text)
+    return looks and os.path.isfile(text)  # False as well for what cannot be a name
 
 
 def expand(pattern: str) -> list[str]:
@@ -87,12 +82,9 @@ def expand(pattern: str) -> list[str]:
 
 def make_folder(folder: PathLike) -> None:
     """Make a folder and those that lead to it; an address needs none."""
-    if is_remote(folder):
-        return
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{os.fspath(folder)}: cannot be made: {error.strerror or error}") from error
+    if not is_remote(folder):
+        with naming(folder):
+            os.makedirs(folder, exist_ok=True)
 
 
 def open_reading(place: PathLike, version: str = "") -> BufferedReader:

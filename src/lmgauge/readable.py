@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 _SHOWN = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
-_PLAIN = {
-    "≥": ">=",
-    "–": "-",
-    "∞": "inf",
-    "×": "x",
-    "σ": "sd",
-    "…": "..",
-    "»": "[",
-    "«": "]",
-    "─": "-",
-    **dict.fromkeys("▌▋▊▉█", "#"),
-    **dict.fromkeys("▏▎▍", ""),
-}
+_PLAIN = {"≥": ">=", "–": "-", "∞": "inf", "×": "x", "σ": "sd", "…": "..", "»": "[", "«": "]", "─": "-"}
+_PLAIN |= dict.fromkeys("▌▋▊▉█", "#") | dict.fromkeys("▏▎▍", "")
 
 
 def visible(text: str, keep: str = "") -> str:
     """Return a text with signs for its control characters: escapes, bells, C1 controls, marks that turn the direction."""
-    if text.isprintable():
-        return text
-    return "".join(character if character in keep else _shown(character) for character in text)
+    return _with_signs(text, keep, _shown)
 
 
 def visible_on_page(text: str, keep: str = "") -> str:
     """Return a text as `visible` does, with the signs of Unicode whatever standard output can show."""
-    if text.isprintable():
-        return text
-    return "".join(character if character in keep else _sign(character) for character in text)
+    return _with_signs(text, keep, _sign)
+
+
+def _with_signs(text: str, keep: str, sign: Callable[[str], str]) -> str:
+    return text if text.isprintable() else "".join(each if each in keep else sign(each) for each in text)
 
 
 def readable(text: str) -> str:

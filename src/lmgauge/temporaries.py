@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 try:
@@ -34,23 +35,17 @@ class HeldError(Exception):
     """Raised inside this module when another run holds a lock."""
 
 
-@contextmanager
-def temporary_beside(target: Path, *, folder: bool, suffix: str = ".tmp") -> Iterator[Path]:
+def temporary_beside(target: Path, *, folder: bool, suffix: str = ".tmp") -> AbstractContextManager[Path]:
     """Make a file or folder beside a target, to be removed at the end if it is still there under its name."""
     # It is locked while its writer lives. What killed runs left beside the target is removed, and a folder that such a run
     # had put aside and not yet replaced is put back.
-    _remove_leftovers(target.parent, f".{target.name}.", target)
-    with _made(target.parent, f".{target.name}.", suffix, folder=folder) as path:
-        yield path
+    return _made(target.parent, f".{target.name}.", suffix, target, 0o777 if folder else 0o666, folder=folder)
 
 
-@contextmanager
-def scratch_folder(where: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+def scratch_folder(where: str | os.PathLike[str] | None = None) -> AbstractContextManager[Path]:
     """Make a folder for files that nobody needs after the block; what killed runs left there is removed."""
     parent = Path(tempfile.gettempdir() if where is None else where)
-    _remove_leftovers(parent, f"{_SCRATCH}.", None)
-    with _made(parent, f"{_SCRATCH}.", ".tmp", folder=True) as path:
-        yield path
+    return _made(parent, f"{_SCRATCH}.", ".tmp", None, 0o700, folder=True)
 
 
 def exchange(fresh: Path, target: Path) -> None:
@@ -87,16 +82,16 @@ def hold_lock(path: Path, *, wait: bool, folder: bool = False) -> int | None:
 
 
 @contextmanager
-def _made(parent: Path, prefix: str, suffix: str, *, folder: bool) -> Iterator[Path]:
+def _made(parent: Path, prefix: str, suffix: str, target: Path | None, mode: int, *, folder: bool) -> Iterator[Path]:
     # Make a locked file or folder of a name of its own, and remove it at the end if it is still there.
+    _remove_leftovers(parent, prefix, target)
     prefix += f"{_host()}-"
     while True:
+        path = parent / f"{prefix}{secrets.token_hex(4)}{suffix}"
         if folder:
-            path = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=parent))
+            path.mkdir(mode)
         else:
-            handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=parent)
-            os.close(handle)
-            path = Path(name)
+            path.touch(mode, exist_ok=False)
         lock = hold_lock(path, wait=True, folder=folder)
         if path.exists():
             break

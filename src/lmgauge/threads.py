@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing
 from itertools import islice
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
@@ -94,9 +93,7 @@ def go_on(seconds: float = 0.0) -> None:
 def run_workers(work: Callable[[int], _Out], threads: int) -> list[_Out]:
     """Return `[work(0), ..., work(threads - 1)]`, each made in a thread of its own; raises what `work` raises."""
     # Where one of such threads calls it, it does all the work itself.
-    if _alone(threads):
-        return [work(i) for i in range(threads)]
-    return list(in_flight(pool(threads), work, range(threads), threads))
+    return list(map_in_order(work, range(threads), threads))
 
 
 def run_ranges(work: Callable[[int, int], _Out], size: int, threads: int) -> list[_Out]:
@@ -122,57 +119,43 @@ def map_as_done(work: Callable[[_In], _Out], items: Iterable[_In], threads: int)
     # Then no other item is at work any more, unless the caller stops listening.
     if _alone(threads):
         yield from ((item, work(item)) for item in items)
-        return
-    source, pools = iter(items), _pools.value
-    waiting: dict[Future[_Out], _In] = {}
-    try:
-        with _submitting(pool(threads), work, waiting) as submit:
-            waiting.update((submit(item), item) for item in islice(source, threads))
-            while waiting:
-                _refuse_fork(pools)
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    result = future.result()
-                    item = waiting.pop(future)
-                    waiting.update((submit(following), following) for following in islice(source, 1))
-                    yield item, result
-    except Exception:
-        wait([future for future in waiting if not future.cancelled()])
-        raise
-
-
-def _refuse_fork(pools: dict[int, ThreadPoolExecutor]) -> None:
-    # Refuse to go on in a child that was forked since: the threads at work are in the parent, and are waited for in vain.
-    if pools is not _pools.value:
-        raise UsageError("this process was forked in the middle of work that threads of its parent do; begin it again here")
+    else:
+        yield from _given_out(pool(threads), work, items, threads, in_order=False)
 
 
 def in_flight(workers: ThreadPoolExecutor, work: Callable[[_In], _Out], items: Iterable[_In], most: int) -> Iterator[_Out]:
     """Yield `work(item)` of each item in order, with up to `most` items given to the workers of an executor at a time."""
-    source, pools = iter(items), _pools.value
-    waiting: deque[Future[_Out]] = deque()
-    with _submitting(workers, work, waiting) as submit:
-        waiting.extend(map(submit, islice(source, most)))
-        while waiting:
-            _refuse_fork(pools)
-            result = waiting.popleft().result()
-            waiting.extend(map(submit, islice(source, 1)))
-            yield result
+    with closing(_given_out(workers, work, items, most, in_order=True)) as done:
+        yield from (result for _, result in done)
 
 
-@contextmanager
-def _submitting(
-    workers: ThreadPoolExecutor, work: Callable[[_In], _Out], waiting: Collection[Future[_Out]]
-) -> Iterator[Callable[[_In], Future[_Out]]]:
-    # Yield what gives an item to workers; at the end, what waits there never begins, and what began does not `go_on`.
-    stopped = threading.Event()
+def _given_out(
+    workers: ThreadPoolExecutor, work: Callable[[_In], _Out], items: Iterable[_In], most: int, *, in_order: bool
+) -> Generator[tuple[_In, _Out]]:
+    # Yield each item and what came of it, in order or as it is done; at the end, what waits never begins, and what began
+    # does not `go_on`; what is not in order was then waited for, after an error.
+    source, pools, stopped = iter(items), _pools.value, threading.Event()
+    waiting: dict[Future[_Out], _In] = {}
 
     def run(item: _In) -> _Out:
         _this_thread.stopped = stopped
         return work(item)
 
     try:
-        yield lambda item: workers.submit(run, item)
+        waiting.update((workers.submit(run, item), item) for item in islice(source, most))
+        while waiting:
+            if pools is not _pools.value:  # the threads at work are in the parent, and are waited for in vain
+                fork = "this process was forked in the middle of work that threads of its parent do"
+                raise UsageError(f"{fork}; begin it again here")
+            for future in [next(iter(waiting))] if in_order else wait(waiting, return_when=FIRST_COMPLETED).done:
+                result, item = future.result(), waiting.pop(future)
+                waiting.update((workers.submit(run, following), following) for following in islice(source, 1))
+                yield item, result
+    except Exception:
+        stopped.set()
+        if not in_order:
+            wait([future for future in waiting if not future.cancel()])
+        raise
     finally:
         stopped.set()
         for future in waiting:

@@ -10,7 +10,7 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.cli.main import main
 from lmgauge.cluster import EvaluationJob
-from lmgauge.cluster.running import compute_shard, write_shards
+from lmgauge.cluster.running import compute_shard, write_shard
 from lmgauge.errors import LmgaugeError
 from lmgauge.text import units
 from lmgauge.work.executor import run_tasks
@@ -34,7 +34,8 @@ def test_shards_in_processes_give_the_result_of_the_whole(
     for workers, unit in ((1, units.UNIT_BYTES), (2, 1 << 18)):  # other processes cut a text into units as always
         monkeypatch.setattr(units, "UNIT_BYTES", unit)
         done = run_tasks("shards", "computing shards", compute_shard, (job, shards), shards, workers=workers)
-        write_shards(done, shards, tmp_path / str(workers))
+        for number, files in enumerate(done):
+            write_shard(files, tmp_path / str(workers) / str(number))
         assert lmgauge.merge(tmp_path / str(workers)) == whole
 
 

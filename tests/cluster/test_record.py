@@ -83,7 +83,7 @@ def test_shards_that_do_not_belong_together(shards: Path, text: Path, model: Pat
     with pytest.raises(UsageError, match="differ in settings: by"):
         find_records([one, Path(other.folder), three])
     lmgauge.cluster.run_shard(lmgauge.cluster.EvaluationJob(model, text), 0, 2, tmp_path / "halves")
-    with pytest.raises(UsageError, match=r"1-of-3 is one of 3 shards of kind evaluation, .*1-of-2 one of 2"):
+    with pytest.raises(UsageError, match=r"1-of-3 and .*1-of-2 differ in shards, 3 and 2: merge the shards of one job"):
         find_records([one, tmp_path / "halves"])
     with pytest.raises(InputError, match="has no shard in it"):
         find_records([model])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.errors import InputError, LmgaugeError
-from lmgauge.remote.addresses import base_name, is_remote, joined, shown_name, without_secrets
+from lmgauge.remote.addresses import is_remote, joined, shown_name, without_secrets
 
 SECRET = "Qx7secret"
 words = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0'\"<>"), max_size=8)
@@ -33,7 +33,6 @@ def test_what_is_shown_of_an_address(address: str, name: str) -> None:
     assert SECRET not in shown
     assert shown_name(shown) == shown
     assert is_remote(shown)
-    assert base_name(address) == shown.rstrip("/").rpartition("/")[2]
     assert shown_name(joined(address, name)) == joined(shown, name)
 
 
@@ -51,5 +50,4 @@ def test_any_string_is_a_path_or_an_address(path: str, name: str) -> None:
     shown = shown_name(path)
     if not is_remote(path):
         assert shown == path
-    assert isinstance(base_name(path), str)
     assert isinstance(without_secrets(path), str)

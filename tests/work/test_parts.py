@@ -32,13 +32,13 @@ class Found:
 
 
 @given(
-    numbers=st.sets(st.integers(0, 99), max_size=4),
+    count=st.integers(0, 4),
     rows=hnp.arrays("int64", SHAPES),
     more=st.dictionaries(st.text("abä"), ARRAYS),
     words=st.lists(st.binary()),
 )
 def test_arrays_come_back(
-    numbers: set[int],
+    count: int,
     rows: NDArray[np.int64],
     more: dict[str, NDArray[Any]],
     words: list[bytes],
@@ -46,11 +46,11 @@ def test_arrays_come_back(
 ) -> None:
     path = tmp_path_factory.mktemp("parts") / "parts"
     with writing_parts(path) as write:
-        for number in sorted(numbers):
-            write(number, Found(rows, more, words, Found(rows[::2])))
+        for _ in range(count):
+            write(Found(rows, more, words, Found(rows[::2])))
     there = list(read_parts(path, Found))
-    assert [number for number, _ in there] == sorted(numbers)
-    for _, found in there:
+    assert len(there) == count
+    for found in there:
         assert found.words == words
         assert list(found.more) == list(more)
         assert found.inner is not None
@@ -62,7 +62,7 @@ def test_arrays_come_back(
 
 def test_what_are_no_numbers_is_not_stored(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="object does not hold numbers"), writing_parts(tmp_path / "parts") as write:
-        write(0, Found(np.zeros(1, np.int64), {"a": np.array(["text", None])}))
+        write(Found(np.zeros(1, np.int64), {"a": np.array(["text", None])}))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -73,15 +73,14 @@ ONE = ["<i8", [1], b"12345678"]
     "parts",
     [
         [b"\xc1"],
-        [(1, {})],
-        [(1, {"rows": 3})],
-        [(1, {"rows": ONE[:2]})],
-        [("1", {"rows": ONE})],
-        [(2, {"rows": ONE}), (1, {"rows": ONE})],
-        [(1, {"rows": ONE, "words": [3]})],
-        *([(1, {"rows": [kind, [1], b"12345678"]})] for kind in ("<f8", "|O", "<M8[s]", "S8", "V8", "x", "<i8,<i8", 3)),
-        *([(1, {"rows": ["<i8", shape, b"12345678"]})] for shape in ([2], [-1], [-1, -1], [1] * 70, [2**62, 4], ["1"])),
-        *([(1, {"rows": ONE, "more": {"a": [kind, [1], b"12345678"]}})] for kind in ("|O", "<M8[s]", "S8")),
+        [{}],
+        [{"rows": 3}],
+        [{"rows": ONE[:2]}],
+        [[1, {"rows": ONE}]],
+        [{"rows": ONE, "words": [3]}],
+        *([{"rows": [kind, [1], b"12345678"]}] for kind in ("<f8", "|O", "<M8[s]", "S8", "V8", "x", "<i8,<i8", 3)),
+        *([{"rows": ["<i8", shape, b"12345678"]}] for shape in ([2], [-1], [-1, -1], [1] * 70, [2**62, 4], ["1"])),
+        *([{"rows": ONE, "more": {"a": [kind, [1], b"12345678"]}}] for kind in ("|O", "<M8[s]", "S8")),
     ],
 )
 def test_what_is_not_such_a_file(tmp_path: Path, parts: list[Any]) -> None:

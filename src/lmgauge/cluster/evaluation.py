@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lmgauge.api.inputs import PATHS, Model, Text, followed, named_models, one_text
-from lmgauge.cluster.record import ShardRecord, digest_of
-from lmgauge.cluster.scored_piece import PieceDecoder, PieceEncoder, ScoredPiece
+from lmgauge.cluster.record import ShardRecord, StoredParts, digest_of
 from lmgauge.context_policy import policy_of
 from lmgauge.counted_note import CountedNote, merged_notes
 from lmgauge.decoding import Meta, Whole
@@ -26,7 +28,7 @@ from lmgauge.json_text import plain
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import say_progress
-from lmgauge.scores import ScoreBatch, join_batches
+from lmgauge.scores import KINDS, ScoreBatch, Strings, TokenStrings, join_batches
 from lmgauge.scoring import score_together
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -117,10 +119,13 @@ class EvaluationWork:
             sum_block(batches[0])  # refuses here what would be refused when shards are merged
             return block, batches[0]
 
-        encode, scored = PieceEncoder(), 0
+        strings, scored = None, 0
         model = cast("LanguageModel", self._model)
         for piece, batch in score_together([model], own, _checked, spans=True, threads=self._job.threads):
-            yield encode(batch)
+            new = batch.strings is not strings
+            tokens = [token.encode("utf-8", "surrogatepass") for token in batch.strings.tokens] if new else None
+            strings = batch.strings
+            yield ScoredPiece(replace(batch, strings=NO_STRINGS), tokens)
             scored += piece.byte_count()
             say_progress(f"scored {scored / 1e6:,.0f} MB")
 
@@ -155,22 +160,56 @@ class StoredModel:
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield the scores of the tokens of each block of the text; arguments as of any model."""
-        stored, units, total = PieceDecoder(self._records), UnitCounter(), 0
+        parts, units, total = StoredParts(self._records, ScoredPiece, {TokenStrings: NO_STRINGS}), UnitCounter(), 0
+        shared: dict[tuple[bytes, ...], TokenStrings] = {}  # by their bytes, so that equal ones are one object
+        last: dict[int, TokenStrings] = {}  # of each shard
+
+        def _stored(piece: Segments) -> ScoreBatch:
+            owner, stored = parts.take(units.unit_of(piece))
+            if stored.tokens is not None:
+                strings = Strings([token.decode("utf-8", "surrogatepass") for token in stored.tokens])
+                last[owner] = shared.setdefault(tuple(stored.tokens), strings)
+            batch = replace(stored.batch, strings=last[owner])
+            if not _fits(batch, piece):
+                raise InputError(f"the stored scores are not those of {piece.place(0)}")
+            return batch
+
         for block in segments:
-            yield join_batches([stored(units.unit_of(piece), piece) for piece in pieces(block)])
+            yield join_batches([_stored(piece) for piece in pieces(block)])
             total += len(block)
-        stored.parts.finish()
         self.notes = merged_notes([_stored_notes(record, total) for record in self._records], total)
 
 
+def _fits(batch: ScoreBatch, block: Segments) -> bool:
+    # Whether what other code indexes with is of the block.
+    segments, events, rows, most = batch.segments, batch.segment_events, len(batch), len(batch.strings.tokens)
+    columns: list[NDArray[Any]] = [batch.token_ids, batch.kind, *batch.extra.values()]
+    top = batch.extra.get("top_ids", batch.token_ids)
+    return (
+        (not len(segments) or bool(block.first <= segments[0] and segments[-1] < block.first + len(block)))
+        and bool((np.diff(segments) > 0).all() and (events >= 0).all())
+        and (len(events), int(events.sum())) == (len(segments), rows)
+        and all(column.shape[:1] == (rows,) for column in columns)
+        and (rows == 0 or bool(max(batch.token_ids.max(), top.max(initial=0)) < most and batch.kind.max() < len(KINDS)))
+    )
+
+
 def _stored_notes(record: ShardRecord, total: int) -> list[str]:
-    try:
-        return [
-            note if isinstance(note, str) else CountedNote.of(note.template, note.count, total)
-            for note in record.facts(_Facts).notes
-        ]
-    except (KeyError, IndexError, ValueError, AttributeError) as error:  # of `str.format`
-        raise InputError(f"{record.path}: its notes cannot be read; run this shard again") from error
+    return [
+        note if isinstance(note, str) else CountedNote.of(note.template, note.count, total)
+        for note in record.facts(_Facts).notes
+    ]
+
+
+NO_STRINGS = Strings([])
+
+
+@dataclass(frozen=True)
+class ScoredPiece:
+    """The scores of a piece of the text as a shard stores them."""
+
+    batch: ScoreBatch
+    tokens: list[bytes] | None  # the strings of its tokens; None where they are those of the piece before
 
 
 @dataclass(frozen=True)

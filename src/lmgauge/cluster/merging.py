@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Union
 
 from lmgauge.api.inputs import PATHS, PathLike, Text
 from lmgauge.declaration import verb
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError, LmgaugeError, UsageError
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluation, Evaluations
@@ -75,5 +75,12 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
     if output is not None and job != "evaluation":
         raise UsageError(f"{records[0].path}: a run folder (-o) is for evaluations, and this is a shard of kind {job}")
     refuse_replacing({"-o": output}, [*map(str, paths), *(str(record.path) for record in records)])
-    merged: Merged = put_together(records, corpus, *([] if output is None else [Path(output)]))
+    try:
+        merged: Merged = put_together(records, corpus, *([] if output is None else [Path(output)]))
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        if isinstance(error, LmgaugeError):
+            raise
+        raise InputError(
+            f"{records[0].path}: the shards do not hold what they should ({error!r}); run them again"
+        ) from error
     return merged

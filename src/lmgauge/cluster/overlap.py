@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.api.inputs import Text, corpus_of
-from lmgauge.cluster.record import RECORD_FILE, ShardRecord, digest_of, stored_paths
+from lmgauge.cluster.record import RECORD_FILE, ShardRecord, StoredParts, digest_of, stored_paths
 from lmgauge.decoding import Whole
-from lmgauge.errors import InputError, LmgaugeError, UsageError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.common_runs import MetRuns
 from lmgauge.text.overlap.duplicates import NearPair
@@ -26,7 +26,6 @@ from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments
 from lmgauge.text.units import UnitCounter, pieces
 from lmgauge.work.manifest import decode_facts
-from lmgauge.work.parts import read_parts
 
 
 @dataclass(frozen=True)
@@ -120,15 +119,10 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
     search = OverlapSearch(corpus, made_of.search)
     if search.test.sha256 != made_of.test:
         raise InputError("the test text is not what the shards read: it was changed, or another one is named")
-    tokens = 0
-    for record in records:
-        try:
-            ((_, part),) = read_parts(record.file, _Part)
-            _take(search, part)
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-            if isinstance(error, LmgaugeError):
-                raise
-            raise InputError(f"{record.path}: does not hold what it should ({error!r}); run this shard again") from error
+    stored, tokens = StoredParts(records, _Part), 0
+    for number in range(len(records)):
+        _, part = stored.take(number)
+        _take(search, part)
         tokens += part.tokens
     return search.finish(facts.train, tokens)
 

@@ -38,9 +38,9 @@ class ShardRecord:
     pieces: int  # of the text, that it has
 
     @property
-    def file(self) -> Path:
-        """Return the file with what came of its pieces."""
-        return self.path / PARTS_FILE
+    def common(self) -> dict[str, Any]:
+        """Return what all shards of one job have in common."""
+        return {"job": self.manifest.job, "shards": self.shard.of, **self.manifest.made_of}
 
     def made_of(self, kind: type[T]) -> T:
         """Return model, text and settings: what all shards of one job have in common."""
@@ -54,30 +54,17 @@ class ShardRecord:
 class StoredParts(Generic[T]):
     """What came of all pieces of some work, taken from its shards side by side."""
 
-    # Pieces 0, 1, 2, ... of units 0, 0, 1, ... come from shards 0, 0, 1, ... of two.
+    # The pieces of units 0, 0, 1, ... come from shards 0, 0, 1, ... of two.
 
     def __init__(self, records: Sequence[ShardRecord], kind: type[T], known: Mapping[type, object] | None = None) -> None:
-        self._records, self._taken = records, 0
-        self._parts = [read_parts(record.file, kind, known) for record in records]
+        self._records, self._parts = records, [read_parts(record.path / PARTS_FILE, kind, known) for record in records]
 
-    def take(self, unit: int, what: str) -> tuple[int, T]:
+    def take(self, unit: int) -> tuple[int, T]:
         """Return what came of the next piece, which is of this unit, and the index of the shard that has it."""
         owner = unit % len(self._parts)
-        number, part = next(self._parts[owner], (-1, None))
-        if part is None or number != self._taken:
-            raise self.refusal(owner, what)
-        self._taken += 1
-        return owner, part
-
-    def refusal(self, owner: int, what: str) -> InputError:
-        """Return what to say of a shard that does not have what it should."""
-        return InputError(f"{self._records[owner].path}: has no {what}; run this shard again")
-
-    def finish(self) -> None:
-        """Refuse shards of a longer text, which agree with this one as far as it goes."""
-        for record, parts in zip(self._records, self._parts, strict=True):
-            if next(parts, None) is not None:
-                raise InputError(f"{record.path}: is of more than the text; run this shard again")
+        for part in self._parts[owner]:
+            return owner, part
+        raise InputError(f"{self._records[owner].path}: ends before its text does; run this shard again")
 
 
 def is_shard_folder(path: Path) -> bool:
@@ -97,16 +84,12 @@ def find_records(paths: Sequence[Path]) -> list[ShardRecord]:
     records = [read_record(folder) for path in paths for folder in _shard_folders(path)]
     if not records:
         raise UsageError("there is no shard to merge: name the folders of all shards, or the folder that they are in")
-    first, job = records[0], records[0].manifest.job
-    by_number: dict[int, ShardRecord] = {}
+    first, by_number = records[0], dict[int, ShardRecord]()
     for record in records:
-        if (record.manifest.job, record.shard.of) != (job, first.shard.of):
-            raise UsageError(
-                f"{first.path} is one of {first.shard.of} shards of kind {job}, {record.path} one of "
-                f"{record.shard.of} of kind {record.manifest.job}: merge the shards of one job"
-            )
-        if different := difference(first.manifest.made_of, record.manifest.made_of):
-            raise UsageError(f"{first.path} and {record.path} differ in {different[0]}: merge the shards of one job")
+        if different := difference(first.common, record.common):
+            name, one, other = different
+            values = f", {one} and {other}" if name in ("job", "shards") else ""
+            raise UsageError(f"{first.path} and {record.path} differ in {name}{values}: merge the shards of one job")
         twice = by_number.setdefault(record.shard.number, record)
         if twice is not record:
             raise UsageError(f"{twice.path} and {record.path} are the same shard, {record.shard.number}: leave one out")

@@ -123,21 +123,22 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
     complete = _complete(folder, work, shard)
     if complete is not None:
         return FinishedShard(work.kind, shard.number, shard.of, str(folder), complete.pieces, False)
-    own: list[int] = []  # numbers of pieces, in the order in which they are computed
+    pieces = 0
 
     def _owned() -> Iterator[Any]:
-        for number, (unit, piece) in enumerate(work.pieces()):
+        nonlocal pieces
+        for unit, piece in work.pieces():
             if shard.has(unit):
-                own.append(number)
+                pieces += 1
                 yield piece
 
     with writing_directory(folder, is_ours=is_shard_folder) as made:
         with writing_parts(made / PARTS_FILE) as write:
-            for done, part in enumerate(work.compute(_owned())):
-                write(own[done] if own else 0, part)
-        facts = {**asdict(work.facts()), "shard": vars(shard), "parts": len(own)}
+            for part in work.compute(_owned()):
+                write(part)
+        facts = {**asdict(work.facts()), "shard": vars(shard), "parts": pieces}
         write_manifest(made / RECORD_FILE, work.kind, asdict(work.made_of()), facts, [PARTS_FILE])
-    return FinishedShard(work.kind, shard.number, shard.of, str(folder), len(own), True)
+    return FinishedShard(work.kind, shard.number, shard.of, str(folder), pieces, True)
 
 
 def _complete(folder: Path, work: Work[Any], shard: Shard) -> ShardRecord | None:
@@ -149,17 +150,8 @@ def _complete(folder: Path, work: Work[Any], shard: Shard) -> ShardRecord | None
     except InputError as error:
         _LOG.warning("%s", error)
         return None
-    there = {"job": record.manifest.job, "shard": vars(record.shard), **record.manifest.made_of}
-    refuse_other(folder, there, {"job": work.kind, "shard": vars(shard), **described(asdict(work.made_of()))})
+    refuse_other(folder, record.common, {"job": work.kind, "shards": shard.of, **described(asdict(work.made_of()))})
     return record
-
-
-def write_shards(shards: Iterable[dict[str, bytes]], count: int, output: Path) -> None:
-    """Write the folders of all shards of a job for `merge`, from the bytes of their files."""
-    for number, files in enumerate(shards, 1):
-        with writing_directory(output / Shard(number, count).folder, is_ours=is_shard_folder) as folder:
-            for name, content in files.items():
-                (folder / name).write_bytes(content)
 
 
 def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged:
@@ -185,8 +177,16 @@ def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged
     job.prepare()  # what is wrong with the job is said before anything is started
     with RayEngine(address) as engine, scratch_folder() as folder:
         count = engine.workers
-        write_shards(engine.results("shards", "computing shards", compute_shard, (job, count), count), count, folder)
+        for number, files in enumerate(engine.results("shards", "computing shards", compute_shard, (job, count), count)):
+            write_shard(files, folder / str(number))
         return merge(folder, output)
+
+
+def write_shard(files: dict[str, bytes], folder: Path) -> None:
+    """Write the folder of a shard, from the bytes of its files."""
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
 
 
 def compute_shard(number: int, settings: tuple[Job, int]) -> dict[str, bytes]:

@@ -159,11 +159,9 @@ class _StoredRows:
         # Statistics of each system's segments, int64 [segments, columns]; blocks come in order.
         rows: list[list[Statistics]] = []
         for piece in _cut(block, self._first):
-            what = f"statistics of segment {self._first + 1:,} and those behind it"
-            owner, part = self._parts.take(self._first // _SEGMENTS, what)
-            shapes = [statistics.shape for statistics in part.systems]
-            if shapes != [(len(piece), self._columns)] * self._systems:
-                raise self._parts.refusal(owner, what)
+            _, part = self._parts.take(self._first // _SEGMENTS)
+            if [statistics.shape for statistics in part.systems] != [(len(piece), self._columns)] * self._systems:
+                raise ValueError("statistics")
             rows.append(part.systems)
             self._first += len(piece)
         return [np.concatenate(own) for own in zip(*rows, strict=True)]
@@ -177,16 +175,13 @@ def merge(records: Sequence[ShardRecord], corpus: object = None) -> Systems:
         raise UsageError(
             f"{first.path}: the shards of a task metric read several files: put them back, and leave out --text"
         )
-    work = _stored_job(first).prepare()
+    facts = first.facts(_Facts)
+    references, hypotheses = stored_paths(facts.references), stored_paths(facts.hypotheses)
+    of = first.made_of(_MadeOf)
+    work = TaskJob(of.metric, references, hypotheses, of.options, of.reading, of.settings).prepare()
     if difference(first.manifest.made_of, described(asdict(work.made_of()))):
         raise InputError(f"{first.path}: the texts are not what the shards read: a file was changed")
     return score_parallel(work.metric, work.files, work.settings, rows_of=_StoredRows(records, work))
-
-
-def _stored_job(record: ShardRecord) -> TaskJob:
-    made_of, facts = record.made_of(_MadeOf), record.facts(_Facts)
-    references, hypotheses = stored_paths(facts.references), stored_paths(facts.hypotheses)
-    return TaskJob(made_of.metric, references, hypotheses, made_of.options, made_of.reading, made_of.settings)
 
 
 @dataclass(frozen=True)

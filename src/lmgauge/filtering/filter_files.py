@@ -29,7 +29,7 @@ from lmgauge.readable import first_few
 from lmgauge.records.formats import format_of, reader_of, split_compression
 from lmgauge.records.records import BLOCK_BYTES, RawBlock
 from lmgauge.records.sources import STDIN, Source, find_sources
-from lmgauge.remote.addresses import base_name, is_remote, joined, shown_name
+from lmgauge.remote.addresses import is_remote, joined, shown_name
 from lmgauge.threads import map_in_order, thread_count
 from lmgauge.work.countdown import rounded_time
 from lmgauge.work.executor import run_tasks
@@ -151,7 +151,7 @@ def _filter(number: int, settings: _Settings) -> Tally | str:
 # -- what a folder of outputs remembers ---------------------------------------------------------------------------------
 def begin_folder(folder: str, plan: FilterPlan, jobs: Sequence[FileJob]) -> None:
     """Make a folder of outputs, or continue in one in which the same is done."""
-    files = {job.name: base_name(job.record) for job in jobs if job.record is not None}
+    files = {job.name: os.path.basename(shown_name(job.record)) for job in jobs if job.record is not None}
     made_of, place = {**plan.described(), "files": files}, joined(folder, RECORDS, _WORK)
     if exists(place):
         refuse_other(folder, read_manifest(place).made_of, described(made_of))

@@ -82,9 +82,3 @@ def joined(folder: PathLike, *names: str) -> str:
     match = re.search(_WEB_QUERY if is_web(address) else _QUERY, address)
     bare, query = (address, "") if match is None else (address[: match.start()], match[0])
     return "/".join([bare.rstrip("/"), *names]) + query
-
-
-def base_name(path: PathLike) -> str:
-    """Return the last part of a path or an address, by which its format is known."""
-    name = shown_name(path)
-    return name.rstrip("/").rpartition("/")[2] if is_remote(name) else os.path.basename(name)

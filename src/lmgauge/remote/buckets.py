@@ -60,9 +60,8 @@ class BucketStore:
                 self._check_bucket()
             raise
         if info.get("type") == "directory":
-            raise InputError(
-                f"{self.name}: is a folder: name its files, or a pattern such as {self.name.rstrip('/')}/*.jsonl"
-            )
+            pattern = f"{self.name.rstrip('/')}/*.jsonl"
+            raise InputError(f"{self.name}: is a folder: name its files, or a pattern such as {pattern}")
         size = info.get("size")
         version = next((str(info[name]) for name in _VERSIONS if info.get(name)), "")
         return FileState(None if size is None else int(size), version.strip('"'))

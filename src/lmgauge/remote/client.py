@@ -60,11 +60,11 @@ def open_reply(
     asker: Asker, method: str, url: str, headers: Mapping[str, str], seconds: float, *, body: bytes | None = None, **how: Any
 ) -> Reply:
     """Return the reply to one request, its content not read yet; `seconds` is how long its server may be silent."""
+    # Within `plain_errors`, as the reading of the content.
     # how: more for urllib3, such as `enforce_content_length`.
     how |= {"redirect": False, "retries": False, "preload_content": False, "decode_content": False}
     how["timeout"] = urllib3.Timeout(connect=min(seconds, _CONNECT_SECONDS), read=seconds)
-    with plain_errors():
-        return asker.urlopen(method, url, body=body, headers=headers, **how)
+    return asker.urlopen(method, url, body=body, headers=headers, **how)
 
 
 @contextmanager

@@ -13,11 +13,10 @@ from lmgauge.remote.addresses import IN_TEXT, shown_name
 from lmgauge.remote.problems import PASSING, NotThereError, PassingProblem
 
 _SECRETS = re.compile(r"SECRET|TOKEN|PASSWORD|ACCESS_KEY|CREDENTIAL|CONNECTION_STRING|ACCOUNT_KEY")
-_PASSING_NAMES = {
-    *("FSTimeoutError", "TimeoutError", "ClientPayloadError", "ServerDisconnectedError", "ClientOSError", "IncompleteRead"),
-    *("HTTPClientError", "ConnectTimeoutError", "ReadTimeoutError", "ConnectionClosedError", "ResponseStreamingError"),
-    *("ResponseParserError", "ConnectionError", "ChunkedEncodingError", "RemoteProtocolError", "PassingProblem"),
-    *("ReadTimeout", "ConnectTimeout"),
+_PASSING_NAMES = {  # of the error, or of a class that it inherits from
+    *("TimeoutError", "ClientPayloadError", "ServerDisconnectedError", "ClientOSError", "IncompleteRead", "HTTPClientError"),
+    *("ResponseParserError", "ConnectionError", "ChunkedEncodingError", "RemoteProtocolError", "ReadTimeout"),
+    *("ConnectTimeout", "PassingProblem"),
 }
 _PASSING_WORDS = re.compile(
     "slow ?down|reduce your request rate|internal error|service ?unavailable|try again", re.IGNORECASE
@@ -42,6 +41,7 @@ def problem_of(error: Exception, name: str, scheme: str) -> Exception:
     """
     names = {kind.__name__ for kind in type(error).__mro__}
     words = words_of(error)
+    reason = words or type(error).__name__
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and len(causes) < 5:
         causes.append(cause)
@@ -51,19 +51,16 @@ def problem_of(error: Exception, name: str, scheme: str) -> Exception:
     if status in (301, 307) or _OTHER_REGION.search(said):
         return InputError(f"{name}: the bucket is in another region: set AWS_DEFAULT_REGION to it")
     if isinstance(error, FileNotFoundError) or status == 404:
-        bucket = "no such bucket" if "bucket does not exist" in words else "no such file"
-        return NotThereError(f"{name}: {bucket}")
+        return NotThereError(f"{name}: no such {'bucket' if 'bucket does not exist' in words else 'file'}")
     if names & _NO_CREDENTIALS:
         return InputError(f"{name}: no credentials: {keys}")
     if names & _DENIED_NAMES or status in (401, 403):
-        reason = f" ({words})" if words else ""
-        return InputError(f"{name}: access is denied{reason}; {keys}")
+        said = f" ({words})" if words else ""
+        return InputError(f"{name}: access is denied{said}; {keys}")
     if names & _UNREACHABLE:
-        return InputError(
-            f"{name}: no server answers ({words or type(error).__name__}); is the network up, and the address right?"
-        )
+        return InputError(f"{name}: no server answers ({reason}); is the network up, and the address right?")
     if status in PASSING or names & _PASSING_NAMES or _PASSING_WORDS.search(said):
-        return PassingProblem(words or type(error).__name__)
+        return PassingProblem(reason)
     if status == 400:  # a HEAD has no body to say more in
         return InputError(f"{name}: the store refuses the request ({words}); is the region right, and the key still valid?")
     return InputError(f"{name}: {type(error).__name__}: {words or 'no reason given'}")

@@ -21,9 +21,8 @@ def store_of(address: str) -> WebStore | BucketStore:
 
         return WebStore(address)
     if has_password(address):
-        raise UsageError(
-            f"{shown_name(address)}: {scheme_of(address)}:// takes no password in the address; put keys into the environment"
-        )
+        name, scheme = shown_name(address), scheme_of(address)
+        raise UsageError(f"{name}: {scheme}:// takes no password in the address; put keys into the environment")
     from lmgauge.remote.buckets import BucketStore
 
     return BucketStore(address)

@@ -30,6 +30,16 @@ _REDIRECTS = 10
 _SAFE = "%/:=&?~#+!$,;'@()*[]|"
 _EXTENT = re.compile(r"bytes ([0-9]{1,18})-[^/]*(?:/([0-9]{1,18})$)?")  # as in `bytes 0-99/1234`
 
+_SAID = {
+    ssl.SSLCertVerificationError: "the certificate of {host} is not valid: {error.verify_message}",
+    socket.gaierror: "the host {host} is not known, or the network is down",
+    ConnectionRefusedError: "no server answers at {host}; are host and port right?",
+    ssl.SSLError: "{host} does not speak TLS as it should ({error.reason}); is it https?",
+    http.client.InvalidURL: "is not an address, or is redirected to what is not one",
+    ValueError: "is not an address, or is redirected to what is not one",
+}
+"""What is said of errors before a server has answered; of others, that the connection broke."""
+
 
 class WebStore:
     """A file at an `http://` or `https://` address."""
@@ -92,10 +102,10 @@ class WebStore:
         except LmgaugeError:
             raise
         except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: of hosts that cannot be one
-            problem = _connection_problem(self.name, self._host, error)
-            if problem is None or self._answered:  # a server that has answered may do so again
+            said = next((words for kind, words in _SAID.items() if isinstance(error, kind)), None)
+            if said is None or self._answered:  # a server that has answered may do so again
                 raise PassingProblem(f"the connection broke ({type(error).__name__})") from None
-            raise problem from None
+            raise InputError(f"{self.name}: {visible(said.format(host=self._host, error=error))}") from None
 
     def state(self) -> FileState:
         """Return the size and the version of the file: of a GET of its first byte, as many servers refuse a HEAD."""
@@ -164,9 +174,8 @@ class WebStore:
         with self._ask(start, end) as reply:
             self._check(reply, start)
             if reply.status != 206:
-                raise InputError(
-                    f"{self.name}: the server does not send parts of files, as this format needs: download it first"
-                )
+                needed = "does not send parts of files, as this format needs: download it first"
+                raise InputError(f"{self.name}: the server {needed}")
             if (reply.length_remaining or 0) > size:
                 raise self._too_much(f"says of {size:,} bytes that they are {reply.length_remaining:,} (Content-Length)")
             with self._explained():
@@ -236,17 +245,3 @@ def _status_problem(name: str, reply: Reply, in_part: bool) -> Exception:
         return InputError(f"{name}: access is denied (HTTP 403): is the address complete, and still valid?")
     said = "is redirected in a circle" if status in (301, 302, 303, 307, 308) else "cannot be read"
     return InputError(f"{name}: {said} (HTTP {status})")
-
-
-def _connection_problem(name: str, host: str, error: Exception) -> InputError | None:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return InputError(f"{name}: the certificate of {host} is not valid: {visible(error.verify_message)}")
-    if isinstance(error, socket.gaierror):
-        return InputError(f"{name}: the host {host} is not known, or the network is down")
-    if isinstance(error, ConnectionRefusedError):
-        return InputError(f"{name}: no server answers at {host}; are host and port right?")
-    if isinstance(error, ssl.SSLError):
-        return InputError(f"{name}: {host} does not speak TLS as it should ({error.reason or 'unknown'}); is it https?")
-    if isinstance(error, (http.client.InvalidURL, ValueError)):
-        return InputError(f"{name}: is not an address, or is redirected to what is not one")
-    return None

@@ -22,23 +22,23 @@ _LARGEST = 1 << 31  # bytes of a part
 
 
 @contextmanager
-def writing_parts(path: Path) -> Iterator[Callable[[int, object], None]]:
-    """Open a file that appears when the block ends well; what is yielded writes a part, by its number, which rises."""
+def writing_parts(path: Path) -> Iterator[Callable[[object], None]]:
+    """Open a file that appears when the block ends well; what is yielded writes a part."""
     import pyarrow as pa
 
     encoder = msgspec.msgpack.Encoder(enc_hook=_plain)
     with writing(path) as file, pa.CompressedOutputStream(pa.PythonFile(file, "w"), "zstd") as packed:
 
-        def _write(number: int, part: object) -> None:
-            message = encoder.encode((number, part))
+        def _write(part: object) -> None:
+            message = encoder.encode(part)
             packed.write(len(message).to_bytes(8, "little"))
             packed.write(message)
 
         yield _write
 
 
-def read_parts(path: Path, kind: type[T], known: Mapping[type, object] | None = None) -> Iterator[tuple[int, T]]:
-    """Yield the number of each part and what came of it; arrays are read-only."""
+def read_parts(path: Path, kind: type[T], known: Mapping[type, object] | None = None) -> Iterator[T]:
+    """Yield what came of each part; arrays are read-only."""
     # known: what stands for the objects of a type, whatever is stored of them.
     import pyarrow as pa
 
@@ -47,15 +47,11 @@ def read_parts(path: Path, kind: type[T], known: Mapping[type, object] | None = 
     def _restored(kind: Any, stored: Any) -> Any:
         return others[kind] if kind in others else _array(kind, stored)
 
-    decoder, last = msgspec.msgpack.Decoder(tuple[int, kind], dec_hook=_restored), -1  # type: ignore[valid-type]
+    decoder = msgspec.msgpack.Decoder(kind, dec_hook=_restored)
     try:
         with open(path, "rb", opener=regular) as file, pa.CompressedInputStream(pa.PythonFile(file), "zstd") as packed:
             while size := packed.read(8):
-                number, part = decoder.decode(packed.read(min(int.from_bytes(size, "little"), _LARGEST)))
-                if number <= last:
-                    raise ValueError(f"part {number} stands behind part {last}")
-                last = number
-                yield number, part
+                yield decoder.decode(packed.read(min(int.from_bytes(size, "little"), _LARGEST)))
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         if isinstance(error, InputError):
             raise

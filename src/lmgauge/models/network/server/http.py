@@ -142,7 +142,7 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {self._key}"
         target, content, end = f"{self._path}{path}{self._query}", bytearray(), time.monotonic() + _REPLY_SECONDS
         try:
-            with open_reply(self._pool.value, method, target, headers, _READ_SECONDS, body=body) as reply, plain_errors():
+            with plain_errors(), open_reply(self._pool.value, method, target, headers, _READ_SECONDS, body=body) as reply:
                 while (piece := reply.read1(PIECE)) and len(content) <= _LARGEST_REPLY and time.monotonic() < end:
                     content += piece
         except (http.client.HTTPException, OSError):

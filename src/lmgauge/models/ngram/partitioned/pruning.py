@@ -215,8 +215,8 @@ def _choose_all(engine: Engine, links: Links, grams: list[list[Grams]], lost: li
     longer: list[_Longer | None] = [None] * len(grams[0])
     for k in range(links.shape.order, 1, -1):
         rows = grams[k - 2]
-        found = zip(rows, lost[k - 2], longer, strict=True)
-        takes = [(row, own.large, own.in_chunks if k > 2 else None, above) for row, own, above in found]
+        columns = zip(rows, lost[k - 2], longer, strict=True)
+        takes = [(row, own.large, own.in_chunks if k > 2 else None, above) for row, own, above in columns]
         makes = _Chosen(NEW, NEW, [NEW] * (links.shape.chunks if k > 2 else 0))
         every.insert(0, engine.run(f"choose-{k}", _choose, takes, makes, f"pruning: choosing of order {k}"))
         engine.drop([(row.probabilities, row.dropped) for row in rows], lost[k - 2], needs)

@@ -69,7 +69,7 @@ def train_within(
     # corpus: the text, read once; each segment is a sentence.
     refuse_other_folder(output, is_ours=is_ngram_folder)
     # A program that trains may hold other things; the memory asked for is of training.
-    before = max(0, (resident_bytes() or 0) - _PROCESS_BYTES)  # of whatever else the program does
+    before = max(0, resident_bytes() - _PROCESS_BYTES)  # of whatever else the program does
     with listening(progress), _open_engine(limits, output, _described(settings, corpus)) as engine:
         chunk = tokens_of_chunk(limits.memory // limits.workers)
         text = read_text(engine, settings, corpus, chunk, threads=thread_count(threads), progress=progress)
@@ -123,7 +123,7 @@ def _stamp(source: Source) -> tuple[int | None, int | str]:
 
 def _for_a_task(limits: MemoryLimits, before: int, text: ReadText, vocabulary: int) -> int:
     share = _SPARE * (1 - _STORE if limits.ray is not None else 1.0)
-    held = max(0, (resident_bytes() or 0) - before)
+    held = max(0, resident_bytes() - before)
     process = _PROCESS_BYTES if limits.processes or limits.ray is not None else 0
     memory = (int(share * limits.memory) - held) // limits.workers - process
     least = least_memory(text.types, chunk=text.chunk, vocabulary=vocabulary)
