@@ -100,3 +100,13 @@ def test_no_result_depends_on_the_clock(machine: Machine, alone: Alone, name: st
     """The wall clock is wrong by years at every other look."""
     plain = alone(next(command for command in QUICK if command.name == name))
     assert list(meets(machine, plain, Fault(jump=years * 365 * 24 * 3600))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"), [("audit --html", Fault("once", "read", error=errno.EIO)), ("import", Fault("once", "space"))]
+)
+def test_an_error_at_any_call_is_told_as_what_it_is(machine: Machine, alone: Alone, name: str, fault: Fault) -> None:
+    """Not as damage of the run, nor as a file of a name that nobody knows."""
+    plain = alone(next(command for command in QUICK if command.name == name))
+    for point in points(plain, fault, 100):
+        assert [f"{point}: {each}" for each in meets(machine, plain, point)] == []

@@ -14,6 +14,7 @@ from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.run_folder import SCORES_FILE, RunFolders
 from lmgauge.evaluation.tally import Tally
+from lmgauge.files import naming
 from lmgauge.readable import visible
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, ScoreWriter, read_metadata, read_scores
 from lmgauge.scores.imports.log import Log
@@ -32,7 +33,7 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
         )
     settings: dict[str, Any] = {"text": {} if corpus is None else dict(corpus.settings)}
     corpus = corpus or _own_text(logs)
-    with scratch_folder() as folder:
+    with scratch_folder() as folder, naming(folder.parent, [folder]):
         table, facts = folder / SCORES_FILE, Tally()
         with ScoreWriter(table, {}) as writer:
             for batch in _batches(logs, corpus):

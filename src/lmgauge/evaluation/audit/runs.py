@@ -143,6 +143,8 @@ def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
         for _ in coverage.walk(() if corpus is None else corpus, lambda _: first_tokens.watch(run.batches())):
             pass
     except InputError as error:
+        if getattr(error.__cause__, "errno", None):  # of the system, which says nothing of the table
+            raise
         return [judge(LEVEL, "table", bad=f"The table breaks its own rules: {error}.")], Headline()
     if not coverage.events:
         return [judge(LEVEL, "table", bad="The table has no rows.")], Headline()
