@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.commands import ok, refused
 from tests.tasks.nbest import share
 
-from lmgauge.choices import DISTRIBUTION_COLUMNS
+from lmgauge.choices import DISTRIBUTION_COLUMNS, FORMATS
 from lmgauge.cli.main import COMMANDS, cli
 from lmgauge.cluster.task import known_metrics
 
@@ -68,19 +67,10 @@ def offered(option: str) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same text in every format, two models, and what else the command lines name."""
+    """A text, also as transcripts, two models, and what else the command lines name."""
     folder = tmp_path_factory.mktemp("offered")
     for name, lines in {"text": LINES, "control": [line[::-1] for line in LINES]}.items():
-        rows = [{"id": f"u{number}", "text": line} for number, line in enumerate(lines)]
-        pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}.parquet")
-        forms = {
-            "txt": lines,
-            "jsonl": [json.dumps(row) for row in rows],
-            "csv": ["id,text", *(",".join(row.values()) for row in rows)],
-            "tsv": ["id\ttext", *("\t".join(row.values()) for row in rows)],
-        }
-        for ending, content in forms.items():
-            (folder / f"{name}.{ending}").write_text("\n".join(content) + "\n", encoding="utf-8")
+        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     words = [(number, line.split()) for number, line in enumerate(LINES)]
     (folder / "kaldi.txt").write_text("".join(f"u{number} {line}\n" for number, line in enumerate(LINES)))
     (folder / "text.trn").write_text("".join(f"{line} (u{number})\n" for number, line in enumerate(LINES)))
@@ -109,8 +99,12 @@ def arguments(command: str, out: Path, form: str = "text") -> list[str]:
     return [command, *line.split()]
 
 
-@pytest.mark.parametrize(("command", "form"), [pair for pair in offered("format") if pair[0] not in OTHER_FORMATS])
-def test_every_format_is_read(
+TRANSCRIPTS = [pair for pair in offered("format") if pair[0] not in OTHER_FORMATS and pair[1] not in FORMATS]
+"""Formats of records, which all commands with texts offer, are tried in `tests/records/test_commands.py`."""
+
+
+@pytest.mark.parametrize(("command", "form"), TRANSCRIPTS)
+def test_every_format_of_transcripts_is_read(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, form: str
 ) -> None:
     monkeypatch.chdir(folder)

@@ -29,6 +29,7 @@ FAULTS = {
     "two at once": (Fault("stop", "change"),),
 }
 """The faults by their names in the report."""
+_FIRST, _LAST = ("command", "calls"), "wrong"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10, help="how long; calls are sampled evenly to fit")
     parser.add_argument("--only", action="append", choices=FAULTS, help="only these faults; may be given several times")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there too; what is there and more stays")
     parser.add_argument("names", nargs="*", help="commands by their names in tests/faults/commands.py; all if not named")
     options = parser.parse_args(arguments)
     if (why := why_not()) is not None:
@@ -59,10 +60,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows.append([*row, own])
             print("| " + " | ".join(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row) + " |", flush=True)
     if options.json is not None:
-        content = {"columns": ["command", "calls", *names, "wrong"], "rows": rows}
-        options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8", newline="\n")
+        _write(options.json, [dict(zip([*_FIRST, *names, _LAST], row, strict=True)) for row in rows])
     print(f"{wrong} faults with a fault of ours")
     return min(wrong, 1)
+
+
+def _write(path: Path, rows: list[dict[str, object]]) -> None:
+    """Write the table; of counts of an earlier run the larger ones stay, as each run begins with the same calls."""
+    columns, whole = [*_FIRST, *FAULTS, _LAST], dict[object, dict[str, object]]()
+    if path.exists():
+        there = json.loads(path.read_text(encoding="utf-8"))
+        whole = {row[0]: dict(zip(there["columns"], row, strict=True)) for row in there["rows"]}
+    for row in rows:
+        before = whole.get(row["command"], {})
+        counts = {name: max(before.get(name, 0), row.get(name, 0)) for name in columns[2:]}  # type: ignore[type-var]
+        whole[row["command"]] = row | counts
+    order = [command.name for command in COMMANDS if command.name in whole]
+    content = {"columns": columns, "rows": [[whole[name][column] for column in columns] for name in order]}
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8", newline="\n")
 
 
 def has_needs(command: Command) -> bool:

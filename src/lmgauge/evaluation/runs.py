@@ -15,7 +15,7 @@ from lmgauge.evaluation.run_folder import EVALUATION_FILE, SCORES_FILE, read_eva
 from lmgauge.files import is_special, local_path
 from lmgauge.scores import ScoreBatch, SegmentReader, read_metadata, read_scores
 from lmgauge.signature import Signature
-from lmgauge.text.documents import Corpus
+from lmgauge.text.documents import Corpus, ReadingOptions
 from lmgauge.text.segments import Segments
 
 _SEGMENTS_AT_A_TIME = 4096
@@ -57,15 +57,13 @@ class Run:
         if not paths or (texts is None and "-" in paths):
             return None
         try:
-            return Corpus.from_files(paths, **how)
+            return Corpus.from_files(paths, reading=ReadingOptions(**how))
         except InputError:
             if texts is None:
                 return None
             raise
         except TypeError as error:
-            raise InputError(
-                f"{self.path}: {EVALUATION_FILE} describes the text in a way that this lmgauge does not know"
-            ) from error
+            raise InputError(f"{self.path}: this lmgauge does not know how {EVALUATION_FILE} describes the text") from error
 
     def _found(self, paths: Sequence[str]) -> list[str]:
         # Files that were named relative to a folder: this one, or one that the run is in.

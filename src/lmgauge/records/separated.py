@@ -41,7 +41,9 @@ def _record_pattern(separator: bytes) -> re.Pattern[bytes]:
     return re.compile(cell + rb"(?:%s%s)*+\n" % (separator, cell))
 
 
-_PATTERNS = {separator: _record_pattern(separator.encode()) for separator in ",\t"}
+_DIALECTS: dict[Format, tuple[str, bool]] = {"csv": (",", True), "tsv": ("\t", False)}
+"""What stands between cells, and whether they may be quoted."""
+_PATTERNS = {separator: _record_pattern(re.escape(separator.encode())) for separator, _ in _DIALECTS.values()}
 csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD_BYTES))
 
 
@@ -54,8 +56,8 @@ class Reader(ReaderOfLines):
 
     def __init__(self, source: Source, fields: Fields) -> None:
         super().__init__(source, fields)
-        self._separator = "\t" if source.format == "tsv" else ","
-        self._quotes = source.format == "csv" or fields.quotes
+        self._separator, quoted = _DIALECTS[source.format]
+        self._quotes = quoted or fields.quotes
 
     def blocks(self, block_bytes: int, *, to_nul: bool = False, keep_bom: bool = False) -> Iterator[RawBlock]:
         end_of = self._last_record if self._quotes else last_newline
@@ -207,7 +209,7 @@ class Writer(PackedLines):
 
     def __init__(self, path: str, form: Format) -> None:
         super().__init__(path, form)
-        self._quotes, self._is_empty = form == "csv", True
+        (self._separator, self._quotes), self._is_empty = _DIALECTS[form], True
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> None:
         """Write lines; see `RecordWriter`."""
@@ -224,8 +226,6 @@ class Writer(PackedLines):
 
     def _joined(self, cells: Sequence[str]) -> bytes:
         # What stands behind a record: cells, and the end of the line.
-        if not self._quotes:
-            return "".join(f"\t{cell}" for cell in cells).encode() + b"\n"
-        needs = (any(sign in cell for sign in ',"\r\n') for cell in cells)
-        quoted = ('"' + cell.replace('"', '""') + '"' if need else cell for cell, need in zip(cells, needs, strict=True))
-        return "".join(f",{cell}" for cell in quoted).encode() + b"\n"
+        odd = f'{self._separator}"\r\n' if self._quotes else ""
+        quoted = ('"' + cell.replace('"', '""') + '"' if any(sign in cell for sign in odd) else cell for cell in cells)
+        return "".join(self._separator + cell for cell in quoted).encode() + b"\n"

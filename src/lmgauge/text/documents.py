@@ -30,7 +30,7 @@ from lmgauge.text.readers import ReadingPass, read_file, read_strings
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, TextReport
 
-__all__ = ["Corpus", "Segments", "TextReport"]
+__all__ = ["Corpus", "ReadingOptions", "Segments", "TextReport"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 Reader = Callable[[ReadingPass], Iterator[Segments]]

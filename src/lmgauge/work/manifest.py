@@ -65,7 +65,7 @@ def read_manifest(place: PathLike, files: Sequence[str] = ()) -> Manifest:
     try:
         changed = changed_file(place, content, {name: manifest.files.get(name, "") for name in files})
     except OSError as error:
-        raise InputError(f"{error.filename}: cannot be read: {reason_of(error)}; {_AGAIN}") from error
+        raise InputError(f"{error.filename or place}: cannot be read: {reason_of(error)}; {_AGAIN}") from error
     if changed:
         raise InputError(f"{changed}: was changed after it was written; {_AGAIN}")
     return manifest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from lmgauge.errors import InputError
 from lmgauge.files import OutputError
 from lmgauge.models.network.torch.batches import Job
 from lmgauge.models.network.torch.journal import Journal
@@ -172,3 +174,10 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     work._notes._file = Full()  # type: ignore[assignment]
     with pytest.raises(OutputError, match=r"scores.*[Nn]o space left|disk is full"):
         work.put(JOBS[0], SCORES[0])
+
+
+@pytest.mark.parametrize("line", ['["key", 1]', '[["key"], 1]', '[["key"], "AAAA"]', "[]", "1", "", '{"a": 1}'])
+def test_what_is_no_score_is_refused_whatever_its_sum(tmp_path: Path, line: str) -> None:
+    (tmp_path / "scores").write_bytes(b"%08x %s\n" % (zlib.crc32(line.encode()), line.encode()))
+    with pytest.raises(InputError, match=r"scores.*(a note of what is done|something else than scores).*remove it"):
+        Journal(tmp_path / "scores", "m")
