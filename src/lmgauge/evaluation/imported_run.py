@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 from lmgauge.context_policy import ContextPolicy
@@ -33,7 +34,7 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
         )
     settings: dict[str, Any] = {"text": {} if corpus is None else dict(corpus.settings)}
     corpus = corpus or _own_text(logs)
-    with scratch_folder() as folder, naming(folder.parent, [folder]):
+    with naming(gettempdir()), scratch_folder() as folder, naming(folder.parent, [folder]):
         table, facts = folder / SCORES_FILE, Tally()
         with ScoreWriter(table, {}) as writer:
             for batch in _batches(logs, corpus):
