@@ -87,12 +87,12 @@ def make_folder(folder: PathLike) -> None:
             os.makedirs(folder, exist_ok=True)
 
 
-def open_reading(place: PathLike, version: str = "") -> BufferedReader:
+def open_reading(place: PathLike, known: FileState | None = None) -> BufferedReader:
     """Open a file for reading its bytes, from the start, with `seek`."""
     if is_remote(place):
         from lmgauge.remote.reading import Sequential
 
-        return BufferedReader(Sequential(opened(os.fspath(place), version)), 1 << 20)
+        return BufferedReader(Sequential(opened(os.fspath(place), known)), 1 << 20)
     try:
         return open(place, "rb")
     except (OSError, ValueError) as error:

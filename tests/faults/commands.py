@@ -189,7 +189,12 @@ COMMANDS: Final = (
         "rescore in/nbest.jsonl -m in/kn --weights score=1,kn=0.3 -o out/best.txt --write-scores out/scores.jsonl",
         ("out/best.txt", "out/scores.jsonl"),
     ),
-    Command("quickstart", "quickstart -o out/quick", ("out/quick",), slow=True),
+    Command(
+        "quickstart",
+        "quickstart -o out/quick",
+        tuple(f"out/quick/{name}" for name in ("unigram", "bigram", "trigram", "5-gram", "report.html")),
+        slow=True,
+    ),
 )
 PREPARED: Final = (
     "train kneser-ney in/train.txt -o in/kn",

@@ -121,7 +121,7 @@ def test_an_object_written_anew_while_it_is_read(bucket: Any, monkeypatch: pytes
         with pytest.raises(InputError, match="was written anew while"):
             file.read()
     with pytest.raises(InputError, match="was written anew while"):
-        places.open_reading("s3://texts/in/a.bin", state.version)
+        places.open_reading("s3://texts/in/a.bin", state)
 
 
 @pytest.fixture

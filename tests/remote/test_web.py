@@ -167,12 +167,20 @@ def test_a_file_written_anew_while_it_is_read(web: WebFiles) -> None:
     state = places.file_state(address)
     web.tags["/a.txt"] = '"2"'
     with pytest.raises(InputError, match="was written anew while it was being read"):
-        places.open_reading(address, state.version)
+        places.open_reading(address, state)
     web.tags["/a.txt"] = '"1"'
     with places.open_reading(address) as file:
         web.tags["/a.txt"] = '"3"'
         with pytest.raises(InputError, match="was written anew while it was being read"):
             file.read()
+
+
+def test_a_file_of_another_size_is_another_one_whatever_its_tag(web: WebFiles) -> None:
+    address = web.put("a.txt", CONTENT)
+    state = places.file_state(address)
+    web.put("a.txt", b"")
+    with pytest.raises(InputError, match="was written anew while it was being read"):
+        places.open_reading(address, state)
 
 
 def test_a_file_that_became_shorter_while_the_connection_was_down(web: WebFiles) -> None:

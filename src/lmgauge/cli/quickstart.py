@@ -38,7 +38,7 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
         lmgauge quickstart -o quickstart/
     """
     from lmgauge import evaluate, report
-    from lmgauge.files import making_parents
+    from lmgauge.files import making_parents, naming
     from lmgauge.temporaries import scratch_folder
 
     data = Path(__file__).parents[1] / "data"
@@ -46,9 +46,9 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
     for name, model in models.items() if output is not None else ():
         model.save(f"{output}/{name}")
     page: Any = Path(output or _FOLDER, "report.html")
-    with scratch_folder() as folder:
-        results = evaluate(models, data / "quickstart-test.txt.xz", threads=threads, output=folder)
-        runs = [Path(folder, name) for name in reversed(_ORDERS)]
+    with scratch_folder() as folder, naming(folder.parent, [folder]):
+        results = evaluate(models, data / "quickstart-test.txt.xz", threads=threads, output=folder / "runs")
+        runs = [Path(folder, "runs", name) for name in reversed(_ORDERS)]
         try:
             with making_parents(page):
                 report(runs, page, title="n-gram models of four orders", threads=threads)

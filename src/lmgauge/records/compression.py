@@ -66,7 +66,7 @@ def read_chunks(
 
 
 def _opened(source: Source) -> BufferedReader:
-    return open_reading(source.path, source.version) if source.shown else open(source.path, "rb")
+    return open_reading(source.path, source.state) if source.shown else open(source.path, "rb")
 
 
 def _standard_input() -> BufferedReader:

@@ -50,7 +50,7 @@ class Reader(RecordReader):
         import pyarrow as pa
 
         try:
-            with file_errors(self.source), open_parquet(self.source.path, self.source.version, columns) as file:
+            with file_errors(self.source), open_parquet(self.source.path, self.source.state, columns) as file:
                 names = file.schema_arrow.names
                 odd = next((name for name in wanted if names.count(name) != 1), None)
                 if odd is not None:

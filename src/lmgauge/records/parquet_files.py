@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, TypeGuard
 
 from lmgauge.errors import InputError
 from lmgauge.files import regular
-from lmgauge.remote.addresses import is_remote
+from lmgauge.remote.addresses import FileState, is_remote
 from lmgauge.remote.reading import Parts
 from lmgauge.remote.stores import opened
 
@@ -23,7 +23,7 @@ _BUFFER = 1 << 20
 
 @contextmanager
 def open_parquet(
-    place: str | os.PathLike[str] | IO[bytes], version: str = "", columns: Sequence[str] | None = None
+    place: str | os.PathLike[str] | IO[bytes], known: FileState | None = None, columns: Sequence[str] | None = None
 ) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file, or one that is open, to read it in batches, in constant memory."""
     # columns: those that will be read, so that their bytes alone are sent; None for all.
@@ -35,7 +35,7 @@ def open_parquet(
             with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
                 yield file
             return
-        parts = Parts(opened(os.fspath(place), version))
+        parts = Parts(opened(os.fspath(place), known))
         with io.BufferedReader(parts, 1) as remote, pq.ParquetFile(remote, buffer_size=_BUFFER) as file:
             parts.expect(_parts_of(file.metadata, columns))
             yield file

@@ -43,11 +43,6 @@ class Source:
         """Return the path or address that may be stored: without user, password and query."""
         return self.shown or self.path
 
-    @property
-    def version(self) -> str:
-        """Return what a remote file's version must be while it is read; "" for any."""
-        return "" if self.state is None else self.state.version
-
 
 def find_sources(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], format: str | None = None

@@ -26,6 +26,10 @@ class FileState(NamedTuple):
     size: int | None = None  # bytes; None where the server does not say
     version: str = ""  # differs once the file is written anew (an entity tag, or the time of writing); "" if not known
 
+    def is_another(self, now: FileState) -> bool:
+        """Return True if a file that was in this state is another one now."""
+        return self.version != now.version or (None not in (self.size, now.size) and self.size != now.size)
+
 
 def is_remote(path: PathLike) -> bool:
     """Return True for an address such as `s3://bucket/part.jsonl`, False for a local path."""

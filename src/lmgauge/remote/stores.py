@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lmgauge.errors import UsageError
-from lmgauge.remote.addresses import has_password, is_web, scheme_of, shown_name
+from lmgauge.remote.addresses import FileState, has_password, is_web, scheme_of, shown_name
 from lmgauge.remote.problems import RewrittenError
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ def store_of(address: str) -> WebStore | BucketStore:
     return BucketStore(address)
 
 
-def opened(address: str, version: str = "") -> WebStore | BucketStore:
-    """Return a store from which the file is read as it is now; `version` is the one that it must have, "" for any."""
+def opened(address: str, known: FileState | None = None) -> WebStore | BucketStore:
+    """Return a store from which the file is read as it is now; `known` is how it was when it was found."""
     store = store_of(address)
     store.opened = store.state()
-    if version and store.opened.version != version:
+    if known is not None and known.is_another(store.opened):
         raise RewrittenError(store.name)
     return store

@@ -192,8 +192,7 @@ class WebStore:
     def _check(self, reply: Reply, start: int) -> None:
         # Refuse a reply of another version of the file, or of another part of it; learn the size if it was not known.
         state = _state_of(reply)
-        other_size = None not in (state.size, self.opened.size) and state.size != self.opened.size
-        if state.version != self.opened.version or other_size:
+        if self.opened.is_another(state):
             raise RewrittenError(self.name)
         if reply.status == 206 and _extent_of(reply)[0] != start:
             raise InputError(f"{self.name}: the server sends another part of the file than it was asked for")

@@ -51,7 +51,7 @@ def check_command(folder: Path, arguments: Sequence[str], outputs: Sequence[str]
         control = _CONTROLS.search(text)
         assert control is None, f"{control[0]!r} on standard {stream}: {text[max(0, control.start() - 200) :][:400]!r}"
     _check_words(str(code), said)
-    if "--json" in arguments and code != 2 and shown.strip():
+    if "--json" in arguments and "--help-all" not in arguments and code != 2 and shown.strip():
         rows = {"--sentence", "--align"} & set(arguments)
         for text in shown.strip().split("\n") if rows else [shown]:
             json.loads(text, parse_constant=refuse_nan)
