@@ -229,7 +229,7 @@ def test_parts_of_a_file(web: WebFiles) -> None:
         file.seek(299_990)
         assert file.read(20) == CONTENT[299_990:300_010]
     web.ranges = False
-    with in_parts(address) as file, pytest.raises(InputError, match="does not send parts of files"):
+    with in_parts(address) as file, pytest.raises(InputError, match="sends no parts of files"):
         file.read(10)
 
 

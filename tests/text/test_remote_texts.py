@@ -77,7 +77,7 @@ def test_parquet_sends_the_columns_that_are_read(
     sent = sum(int(end) - int(start) + 1 for start, end in ranges)
     assert sent < 0.35 * len(local.read_bytes())  # most of the file is the column that nobody asked for
     web.ranges = False
-    with pytest.raises(InputError, match="does not send parts of files, as this format needs"):
+    with pytest.raises(InputError, match="sends no parts of files, as this format needs"):
         fingerprint(Corpus.from_files(address))
 
 

@@ -174,7 +174,7 @@ class WebStore:
         with self._ask(start, end) as reply:
             self._check(reply, start)
             if reply.status != 206:
-                raise InputError(f"{self.name}: the server does not send parts of files, as this format needs: download it first")
+                raise InputError(f"{self.name}: the server sends no parts of files, as this format needs: download it first")
             if (reply.length_remaining or 0) > size:
                 raise self._too_much(f"says of {size:,} bytes that they are {reply.length_remaining:,} (Content-Length)")
             with self._explained():
