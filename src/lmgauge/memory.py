@@ -27,6 +27,7 @@ _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 # Of a control group: the folder of its kind, the names of the files of its limit and use, and what may be dropped of that.
 _GROUP = ("", "memory.max", "memory.current", "inactive_file ")
 _OLD_GROUP = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
+_SURELY_FREE = 1 << 20  # bytes: to ask takes longer than to read them
 _MOST_BYTES = 2**62  # larger limits of control groups mean none
 
 
@@ -78,8 +79,7 @@ def is_larger_than_free(path: Path, size: int) -> bool:
     """Return True if a mapped file is larger than what is free, and warn of it: it can be used, but not at full speed."""
     import logging
 
-    free = free_memory()
-    if free is None or size <= free:
+    if size < _SURELY_FREE or (free := free_memory()) is None or size <= free:
         return False
     needed, there = size_in_words(size), size_in_words(free)
     slow = "pages are read from disk as they are needed"

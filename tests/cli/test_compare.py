@@ -322,7 +322,7 @@ def test_bad_tables(made: Path, tmp_path: Path, name: str, text: bool) -> None:
         ('{"segment": 0, "logprob": -1}\n{"segment": 1, "logprob"', ":2: not valid JSON"),
         ("[1]\n", ":1: a JSON object is needed, not a list"),
         ('{"segment": 0}\n', "no column 'logprob'"),
-        ('{"segment": 0, "logprob": "many"}\n', "cannot be read|wrong type"),
+        ('{"segment": 0, "logprob": "many"}\n', "line 1: 'many' is not a number"),
         ('{"segment": 1, "logprob": -1}\n{"segment": 0, "logprob": -1}\n', "must not fall"),
         ('{"segment": 99999999999999999999, "logprob": -1}\n', "cannot be read|wrong type"),
         ("\x00\n", ":1: not valid JSON"),

@@ -404,7 +404,7 @@ def test_contexts_on_the_command_line(folder: Path, tmp_path: Path) -> None:
         (("--contexts", "8,16", "--per-context", "-", "--json"), "does not go with --json: both are standard output"),
         (("--contexts", "8"), "name two lengths or more"),
         (("--contexts", "8,64"), "context 64: this model has positions for 48 tokens"),
-        (("--contexts", "8,16", "--given", "prompt"), "given"),
+        (("--contexts", "8,16", "--given", "prompt"), "lines of text have no field 'prompt'"),
         (("--per-context", "rows.csv"), "--per-context goes with --contexts"),
         (("--processes", "0"), "--processes"),
         (("--devices", "cpu,cuda:0"), "devices of different kinds (cpu, cuda)"),

@@ -334,7 +334,7 @@ def test_contradictions_are_refused(tmp_path: Path) -> None:
     assert "not a list of numbers" in refused("bleu", *pair, "--weights", "x")
     assert "give one of the two" in refused("chrf", *pair, "--plus-plus", "--word-order", 3)
     assert "named twice" in refused("bleu", *pair, tmp_path / "hyp.txt")
-    assert "has no field" in refused("bleu", *pair, "--id", "id")
+    assert "have no field 'id'" in refused("bleu", *pair, "--id", "id")
     assert "--score-only does not go with --sentence" in refused("bleu", *pair, "-b", "--sentence")
     assert "--json does not go with --score-only" in refused("bleu", *pair, "-b", "--json")
     assert "--html does not go with --align" in refused("wer", *pair, "--align", "--html", tmp_path / "page.html")

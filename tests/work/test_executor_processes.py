@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tests.work.process_work import fail, power, report
 from lmgauge.errors import InputError, LmgaugeError, MissingExtraError
 from lmgauge.work.array_folder import ArrayFolder, DiskFullError
 from lmgauge.work.engine import Stored, make_arrays
-from lmgauge.work.executor import Crew, run_tasks
+from lmgauge.work.executor import Crew, end, result_of, run_tasks, started
 from lmgauge.work.folder_engine import FolderEngine
 from lmgauge.work.task import Task
 
@@ -51,6 +52,14 @@ def run(crew: tuple[Crew, ArrayFolder], tasks: list[Task]) -> list[int]:
 
 def is_there(folder: Path, name: str) -> bool:
     return (folder / f"{name}.npy").exists()
+
+
+def test_each_thread_that_asks_one_process_gets_its_own_answer() -> None:
+    worker, tasks = started(), [Task("power", number, power, 3) for number in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(partial(worker.result, result_of), tasks))
+    end([worker])
+    assert [result for result, _ in answers] == [{"power": number**3} for number in range(40)]
 
 
 @pytest.mark.parametrize("workers", [None, 1, 2])

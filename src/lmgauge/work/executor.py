@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -114,16 +114,18 @@ class Crew:
 
 @dataclass(frozen=True)
 class Worker:
-    """A process that does tasks, one at a time."""
+    """A process that does tasks, one at a time, whichever threads ask."""
 
     process: BaseProcess
     connection: Connection
+    asked: threading.Lock = field(default_factory=threading.Lock, repr=False)  # an answer is the next one, and has no name
 
     def result(self, do: Callable[[Task], R], task: Task) -> R:
         """Return what comes of a task there, or raise what it raises."""
         try:
-            self.connection.send((do, task))
-            answer = self.connection.recv()
+            with self.asked:
+                self.connection.send((do, task))
+                answer = self.connection.recv()
         except (EOFError, OSError):
             self.process.join(10)
             code = self.process.exitcode
