@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from lmgauge.choices import (
     PROTOCOL_NAMES,
@@ -126,9 +126,9 @@ class ContextPolicy:
         return ",".join(parts)
 
 
-def policy_of(model: object) -> ContextPolicy:
+def policy_of(model: Any) -> ContextPolicy:
     """Return the context policy of a model; one of your own may give it as text, or leave it out for `sentence`."""
-    policy = getattr(model, "context_policy", "sentence")
+    policy = model.context_policy
     return policy if isinstance(policy, ContextPolicy) else ContextPolicy.parse(str(policy))
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 Listener = Callable[[str], None]
 
@@ -48,7 +49,7 @@ def listener_for(work: str) -> Listener:
     return lambda stage: listens(f"{work}: {stage}")
 
 
-def show_speed(models: Iterable[object]) -> None:
+def show_speed(models: Iterable[Any]) -> None:
     """Let models that report how much they have scored say so, with their speed, if somebody listens."""
     listener, began, total = _LISTENER.get(), time.perf_counter(), 0
 
@@ -59,5 +60,5 @@ def show_speed(models: Iterable[object]) -> None:
         listener(f"scored {total:,} tokens, {total / seconds:,.0f} a second")
 
     for model in models:
-        if listener is not _silent and hasattr(model, "progress"):
+        if listener is not _silent and model.progress is not None:
             model.progress = report

@@ -77,7 +77,7 @@ def test_packed_tables() -> None:
 
 def test_registry() -> None:
     assert registry.takers("stride") == "neural models"
-    assert registry.unused_option(registry.ScoringOptions(context=512), [object()]) == "context"
+    assert registry.unused_option(registry.ScoringOptions(context=512), []) == "context"
 
 
 def test_byte_view_characters() -> None:

@@ -259,7 +259,7 @@ def evaluate_protocols(
     corpus = inputs.one_text(text, texts, reading)
     (loaded,), (name,) = inputs.named_models([model], scoring)
     if not isinstance(loaded, NetworkModel):
-        spelled = "; this one is spelled, and scores all of a text" if getattr(loaded, "is_spelled", False) else ""
+        spelled = "; this one is spelled, and scores all of a text" if loaded.is_spelled else ""
         raise UsageError(f"{name}: only networks on this machine can follow protocols, which lay windows of tokens{spelled}")
     corpus.refuse_once("a table of protocols reads the text once for each")
     rows = [_row(loaded, name, corpus, protocol, threads) for protocol in (None, *PROTOCOL_NAMES)]

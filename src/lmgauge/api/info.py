@@ -101,10 +101,12 @@ def _of_model(what: Model, model: LanguageModel, in_memory: int | None) -> dict[
         content = {"path": os.fspath(what)} | content | {"bytes": _size(Path(what))}
     if in_memory is not None:
         content["bytes_in_memory"] = in_memory
-    own = getattr(model, "to_dict", None)
-    content |= own() if own is not None else {}
-    unknown_word = getattr(model, "unk_probability", None)
-    return content if unknown_word is None else content | {"unk_probability": unknown_word}
+    from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.models.spelling.model import parted
+
+    content |= model.to_dict()
+    inside = parted(model)[0]
+    return content | {"unk_probability": inside.unk_probability} if isinstance(inside, NgramModel) else content
 
 
 def _of_run(path: PathLike, run: Run) -> dict[str, Any]:

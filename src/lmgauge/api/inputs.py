@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, Union
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, Union, cast
 
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.declaration import chosen
@@ -20,11 +20,13 @@ from lmgauge.settings import ReadingOptions, ScoringOptions
 if TYPE_CHECKING:
     from lmgauge import Corpus, LanguageModel
     from lmgauge.evaluation.runs import Run
+    from lmgauge.models.network.model import NetworkModel
+    from lmgauge.models.protocol import Backend
     from lmgauge.results import Choices, ContextCurve, Membership
 
 # Unions with names in quotes, which only type checkers import.
 Text = Union[PathLike, Sequence[PathLike], "Corpus"]
-Model = Union["LanguageModel", PathLike]
+Model = Union["Backend", PathLike]
 Models = Union[Model, Sequence[Model], Mapping[str, Model]]  # noqa: UP007
 WithRows = TypeVar("WithRows", "Choices", "ContextCurve", "Membership")
 
@@ -43,14 +45,13 @@ def loaded(model: Model, scoring: ScoringOptions | None = None) -> LanguageModel
 def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) -> list[LanguageModel]:
     """Return models, those named by a path loaded with these options; none that was chosen is ignored in silence."""
     from lmgauge.models import registry
+    from lmgauge.models.protocol import completed
     from lmgauge.progress import say_progress, show_speed
 
-    for model in models:
-        if not isinstance(model, PATHS) and not hasattr(model, "score"):
-            raise registry.not_a_model(model)
+    named = [model if isinstance(model, PATHS) else completed(model) for model in models]
     options, paths = scoring or ScoringOptions(), any(isinstance(model, PATHS) for model in models)
     asked = set(chosen(options))
-    if asked and not paths and not (asked <= _RULES and any(hasattr(model, "with_options") for model in models)):
+    if asked and not paths and not (asked <= _RULES and any(map(_follows_rules, named))):
         raise UsageError(
             "scoring is for models named by their path: a model in memory scores as it was loaded, "
             'for example by load_model("model/", context=1024)'
@@ -59,17 +60,22 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
         say_progress("loading")
     rules = {name: getattr(options, name) for name in asked & _RULES}
 
-    def ready(model: Any) -> Any:
+    def ready(model: PathLike | LanguageModel) -> LanguageModel:
         if isinstance(model, PATHS):
             return registry.open_model(model, options)
-        return model.with_options(replace(model.options, **rules)) if rules and hasattr(model, "with_options") else model
+        return model.with_options(replace(model.options, **rules)) if rules and _follows_rules(model) else model
 
-    loaded: list[LanguageModel] = list(map(ready, models))
+    loaded = list(map(ready, named))
     if unused := registry.unused_option(options, loaded):
         takers = registry.takers(unused)
         raise UsageError(f"--{unused.replace('_', '-')} is for {takers}, and no model named here takes it")
     show_speed(loaded)
     return loaded
+
+
+def _follows_rules(model: object) -> TypeGuard[NetworkModel]:
+    """Return True for a network that is in memory, which can be told other rules."""
+    return not isinstance(model, PATHS) and cast("LanguageModel", model).tokens is not None
 
 
 def named_models(models: Models, scoring: ScoringOptions | None = None) -> tuple[list[LanguageModel], list[str]]:

@@ -215,10 +215,10 @@ def dynamic_evaluation(
 
     whole = loaded(model, scoring)
     base, around = parted(whole)
-    if not hasattr(base, "network"):
-        raise UsageError(
-            f"{whole.label}: dynamic evaluation needs a network that torch computes; lmgauge.cache adapts others"
-        )
-    from lmgauge.models.network.torch.dynamic import DynamicModel
+    if base.tokens is not None:
+        from lmgauge.models.network.torch.dynamic import DynamicModel
+        from lmgauge.models.network.torch.model import NeuralModel
 
-    return around(DynamicModel(base, rate))  # type: ignore[arg-type]  # what has a network is a NeuralModel
+        if isinstance(base, NeuralModel):
+            return around(DynamicModel(base, rate))
+    raise UsageError(f"{whole.label}: dynamic evaluation needs a network that torch computes; lmgauge.cache adapts others")

@@ -350,7 +350,6 @@ def correlate_tables(
     from lmgauge.api.evaluate import evaluate
     from lmgauge.evaluation.row_files import writing_rows
     from lmgauge.files import refuse_replacing
-    from lmgauge.models.mixture.agreement import with_reserved
     from lmgauge.models.registry import load_model
     from lmgauge.records.sources import find_sources
     from lmgauge.report.correlation import CORRELATION_COLUMNS
@@ -369,7 +368,7 @@ def correlate_tables(
     x_table, name = read[-1], settings.system
     if model is not None:
         # A system may print <unk>; to the model that judges it that is a word like any other.
-        (judge,) = with_reserved([load_model(read[-1])], "escape")
+        judge = load_model(read[-1]).with_reserved("escape")
         x_rows = [{name: source.label} | evaluate(judge, source.path, threads=threads).to_dict() for source in sources]
         x_table = ""
     elif perplexities is not None:

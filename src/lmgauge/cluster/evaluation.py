@@ -26,7 +26,7 @@ from lmgauge.evaluation.run_folder import RunFolders, run_settings
 from lmgauge.evaluation.runs import Run
 from lmgauge.json_text import plain
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.protocol import LanguageModel
+from lmgauge.models.protocol import LanguageModel, Traits
 from lmgauge.progress import say_progress
 from lmgauge.scores import KINDS, ScoreBatch, Strings, TokenStrings, join_batches
 from lmgauge.scoring import score_together
@@ -131,7 +131,7 @@ class EvaluationWork:
 
     def facts(self) -> _Facts:
         """Return settings, and notes with their numbers; see `Work`."""
-        notes = getattr(self._model, "notes", ())
+        notes = self._model.notes
         counted = [_Note(note.template, note.number) if isinstance(note, CountedNote) else str(note) for note in notes]
         return _Facts(self._settings, counted)
 
@@ -144,19 +144,20 @@ def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None
         )
     if joined or corpus.is_joined:
         raise UsageError("all segments are joined into one text, which cannot be cut: leave out --shard, or the protocol")
-    if hasattr(model, "server"):
+    if model.takes("bos"):
         raise UsageError(f"{model.label}: a server answers many requests at a time: leave out --shard, and raise --threads")
 
 
-class StoredModel:
+class StoredModel(Traits):
     """What shards have scored, in place of the model that did: it knows the scores of one text."""
 
     blocks_are_independent = False
+    notes: list[str]
 
     def __init__(self, origin: Origin, records: Sequence[ShardRecord]) -> None:
         self.label, self.context_policy = origin.model, origin.policy
         self._records = records
-        self.notes: list[str] = []
+        self.notes = []
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield the scores of the tokens of each block of the text; arguments as of any model."""

@@ -28,6 +28,7 @@ from lmgauge._kernels import _native
 from lmgauge.errors import LmgaugeError
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.registry import load_model
+from lmgauge.models.spelling.model import parted
 
 __all__ = ["ARPALoadComplain", "Config", "FullScoreReturn", "LanguageModel", "LoadMethod", "Model", "State"]
 
@@ -105,7 +106,7 @@ class Model(_native.KenlmCalls):
             model = load_model(name)
         except LmgaugeError as error:
             raise OSError(f"Cannot read model {name!r} ({error})") from error
-        model = getattr(model, "inner", model)  # KenLM knows <unk>, and not how it is spelled
+        model, _ = parted(model)  # KenLM knows <unk>, and not how it is spelled
         if not isinstance(model, NgramModel):
             raise OSError(f"Cannot read model {name!r} (not an n-gram model: its states are not those of KenLM)")
         super().__init__(model.reader)

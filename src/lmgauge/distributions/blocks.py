@@ -64,7 +64,7 @@ def distributions_of(
 ) -> Iterator[BlockDistributions]:
     """Yield the distributions of a model at the events of each block; arguments as of `reduce`."""
     # Raises UsageError: the model has no method for it, or its first tokens are not scored, so that contexts are not whole.
-    if computes_many(model):
+    if model.computes_many():
         own: Callable[..., Iterator[BlockDistributions]] = model.distributions  # type: ignore[attr-defined]
         yield from own(segments, events=events, spans=spans, threads=threads)
         return
@@ -76,30 +76,8 @@ def distributions_of(
 
 def of_events(model: LanguageModel) -> LanguageModel:
     """Return the model whose events a model's distributions are over: the one inside, where unseen words are spelled."""
-    inside: LanguageModel = model.inner if getattr(model, "is_spelled", False) else model  # type: ignore[attr-defined]
+    inside: LanguageModel = model.inner if model.is_spelled else model  # type: ignore[attr-defined]
     return inside
-
-
-def computes_many(model: object, method: str = "distributions") -> bool:
-    """Return True if a model has a method for many distributions that speaks for its `log_distribution`.
-
-    >>> class Fast:
-    ...     def log_distribution(self, context): ...
-    ...     def distributions(self, segments): ...
-    >>> class Changed(Fast):
-    ...     def log_distribution(self, context): ...
-    >>> computes_many(Fast()), computes_many(Changed())
-    (True, False)
-    """
-    # A class that changes `log_distribution` and inherits the other has two answers: then the first one counts.
-    if not hasattr(model, method):
-        return False
-    places = [getattr(model, "__dict__", {}), *map(vars, type(model).__mro__)]
-
-    def place(name: str) -> int:
-        return next((i for i, names in enumerate(places) if name in names), len(places))
-
-    return place(method) <= place("log_distribution")
 
 
 def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events | None) -> Iterator[BlockDistributions]:
@@ -129,7 +107,7 @@ class _ByEvent(BlockDistributions):
     def __init__(self, model: LanguageModel, batch: ScoreBatch, contexts: EventContexts, rows: Events) -> None:
         self._model, self._batch, self._contexts, self._rows = model, batch, contexts, rows
         # Only models that may score blocks at a time are asked from several threads.
-        self.parallel = bool(getattr(model, "blocks_are_independent", False))
+        self.parallel = model.blocks_are_independent
         self.vocabulary_size = len(model.vocabulary)
 
     def __len__(self) -> int:

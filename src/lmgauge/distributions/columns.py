@@ -173,7 +173,7 @@ class WithColumns:
         def reduced(blocks: Iterable[Segments]) -> Iterator[ScoreBatch]:
             return reduce(self._model, blocks, self._reductions, spans=spans, threads=threads)
 
-        return score_in_pieces(reduced, segments) if getattr(self._model, "scores_in_units", False) else reduced(segments)
+        return score_in_pieces(reduced, segments) if self._model.scores_in_units else reduced(segments)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """Return the batch of one block, a row for each token, with the columns; arguments as of its own `score_block`."""

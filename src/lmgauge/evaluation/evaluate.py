@@ -252,7 +252,7 @@ def evaluate(
     sha256, whole = corpus.report.sha256, sum(counted.values(), Denominators())
     results: list[Evaluation] = []
     for evaluator, model in zip(evaluators, models, strict=True):
-        notes = [*corpus.report.notes(), *getattr(model, "notes", ())]
+        notes = [*corpus.report.notes(), *model.notes]
         evaluator.origin = replace(evaluator.origin, documents_by=corpus.report.documents_by).after(corpus.boundary)
         results.append(evaluator.finish(evaluator.total, whole, text_sha256=sha256, notes=notes))
         for code, tally in sorted(evaluator.groups.items()):

@@ -23,7 +23,7 @@ def normalizer_of(model: LanguageModel) -> str | None:
 
 
 def _oov_policy(model: LanguageModel) -> str:
-    if getattr(model, "is_spelled", False):
+    if model.is_spelled:
         return "spelled"
     return "closed" if model.vocabulary.closed else "unk"
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from lmgauge.decoding import decode
 from lmgauge.digests import file_sha256
@@ -21,6 +21,9 @@ from lmgauge.places import read_json, write_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
 from lmgauge.work.manifest import changed_file, sealed
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
 
 _LOG = logging.getLogger(__name__)
 EVALUATION_FILE = "evaluation.json"
@@ -94,11 +97,10 @@ def run_settings(
 ) -> dict[str, Any]:
     """Return the `settings` of `evaluation.json`: what was chosen, whether in Python or in a shell."""
     # model: its own scoring options count where it has some, as a model that was loaded with them does.
-    own = getattr(model, "options", None)
-    options = own if isinstance(own, type(scoring)) else scoring
+    options = model.options or scoring
     options = replace(options, reserved=options.reserved or scoring.reserved)
     if options.tokenizer is not None or options.normalizer is not None:
-        taken = getattr(model, "is_of_another_program", False)
+        taken = model.is_of_another_program
         name = model.tokenizer.name if taken and options.tokenizer is not None else None  # a path says nothing elsewhere
         options = replace(options, tokenizer=name, normalizer=options.normalizer if taken else None)
     chosen = {"by": "group" if by_group else None, "reserved": None, "columns": list(columns)}
@@ -113,15 +115,6 @@ class ScoresJournal(Protocol):
 
     def close(self) -> None:
         """Close the file, which stays."""
-        ...
-
-
-@runtime_checkable
-class KeepsJournal(Protocol):
-    """A model slow enough that a killed run should not begin anew."""
-
-    def keep_journal(self, path: Path) -> ScoresJournal | None:
-        """Keep scores in a file, and take from it what is known already; None where that is not possible."""
         ...
 
 
@@ -154,13 +147,13 @@ class RunFolders:
         self._stack.push(self._tables)
         return self
 
-    def keep_journal(self, models: Sequence[object]) -> None:
+    def keep_journal(self, models: Sequence[LanguageModel]) -> None:
         """Let models that can keep their scores as soon as they are known, and take those of a run that was killed."""
-        if not any(isinstance(model, KeepsJournal) for model in models):
+        if all(model.progress is None for model in models):  # they are too quick for that
             return
         self._lock()
         for number, model in enumerate(models):
-            if isinstance(model, KeepsJournal) and (journal := model.keep_journal(self._unfinished / f"{number}.scores")):
+            if journal := model.keep_journal(self._unfinished / f"{number}.scores"):
                 self._journals.append(journal)
 
     def _lock(self) -> None:

@@ -17,7 +17,6 @@ from lmgauge.distributions.reductions import Entropy, Rank, TopK
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.spelled_parts import spelled_parts
-from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import packed, shown_text
@@ -42,8 +41,7 @@ class Typed:
 
     def __init__(self, model: LanguageModel, name: str) -> None:
         # Typed as words: `<unk>` is then an unseen one, and there is no option that one could be sent to.
-        refuses = reserved_policy(model) == "refuse"
-        self._model, self.name = with_reserved([model], "escape")[0] if refuses else model, name
+        self._model, self.name = model.with_reserved("escape") if model.reserved == "refuse" else model, name
         whole = policy_of(model).scores_first_tokens
         self.no_tops = "" if whole else "first tokens are unscored, so that contexts are not whole (--first-token)"
         self._lock = threading.Lock()

@@ -19,8 +19,8 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.documents import FIGURES, Documents, DocumentScores, DocumentSums, labels_of, split_lines
 from lmgauge.filtering.options import RecordOptions
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.registry import load_model, model_names, not_a_model
+from lmgauge.models.protocol import Backend, LanguageModel, completed
+from lmgauge.models.registry import load_model, model_names
 from lmgauge.models.segment_totals import sum_segments
 from lmgauge.records.records import name_taken
 from lmgauge.signature import Signature, text_parts
@@ -32,7 +32,7 @@ from lmgauge.version import NUMBERS_VERSION
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Model = LanguageModel | str | os.PathLike[str]
+Model = Backend | str | os.PathLike[str]
 
 CHOSEN = "lm"
 """The name of the columns where a field of the document chooses the model."""
@@ -92,8 +92,8 @@ class Scorer:
         if not self._models:
             raise UsageError("there is no model to score with")
         for one in self._models.values():
-            if not isinstance(one, (str, os.PathLike)) and not hasattr(one, "score"):
-                raise not_a_model(one)
+            if not isinstance(one, (str, os.PathLike)):
+                completed(one)
         if by is not None and not isinstance(model, Mapping):
             raise UsageError(
                 f'by={by!r} chooses among models by that field: give them as {{"en": "en/", "de": "de/", "*": ...}}'
@@ -108,7 +108,7 @@ class Scorer:
         """The models by name, or with `by` by the value that chooses them; loaded on first use."""
         named = list(self._models.values())
         opened = [
-            model_at(one, _of_name(self._scoring, name)) if isinstance(one, (str, os.PathLike)) else one
+            model_at(one, _of_name(self._scoring, name)) if isinstance(one, (str, os.PathLike)) else completed(one)
             for name, one in self._models.items()
         ]
         names = list(self._models) if list(self._models) != [""] else model_names(named, opened)
@@ -139,7 +139,7 @@ class Scorer:
         parts = {
             **text_parts(model.tokenizer.unit, getattr(model.tokenizer, "normalizer", None)),
             "eos": "yes" if policy.end == "eos" else "no",
-            **({"oov": "spelled"} if getattr(model, "is_spelled", False) else {}),
+            **({"oov": "spelled"} if model.is_spelled else {}),
             "context": str(policy),
             "documents": "lines" if self.settings.lines else "whole",
             "vocab": model.vocabulary.fingerprint[:6],

@@ -110,7 +110,7 @@ class CustomModel(ScoresStrings):
     label = "custom"
     fingerprint = "custom"
     context_policy = ContextPolicy()
-    tolerance = 0.0
+    reserved: ReservedPolicy
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class CustomModel(ScoresStrings):
     ) -> None:
         self.vocabulary = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.from_tokens(vocabulary)
         self.tokenizer = make_tokenizer(tokenizer)
-        self.reserved: ReservedPolicy = reserved
+        self.reserved = reserved
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Return natural log-probabilities of all tokens after a context.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,10 @@ from lmgauge.json_text import from_json
 from lmgauge.scores import ScoreBatch
 
 if TYPE_CHECKING:
+    from lmgauge.choices import ReservedPolicy
+    from lmgauge.models.network.options import ScoringOptions
+    from lmgauge.models.network.tokens import TokenMap
+    from lmgauge.models.network.torch.journal import Journal
     from lmgauge.text.segments import Segments
     from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
@@ -32,6 +36,9 @@ CACHE_MODEL_TYPE = "lmgauge-cache"
 CLASS_MODEL_TYPE = "lmgauge-class-ngram"
 SPELLING_FOLDER = "spelling"
 """Inside the folder of a model: how its unseen words are spelled."""
+OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
+OF_PROCESSES = ("devices", "processes")
+OF_TEXT = ("tokenizer", "normalizer")
 _LARGEST_CONFIG = 1 << 24
 """Bytes: the longest config.json of networks have some 10 kB, and that of a network trained here 100 an epoch."""
 
@@ -40,26 +47,8 @@ class UnknownKindError(ModelFileError):
     """Raised when no library here knows the kind of a model."""
 
 
-@runtime_checkable
-class LanguageModel(Protocol):
-    """A language model, as evaluation, sampling and audits know it.
-
-    Attributes:
-        label: short name for signatures, e.g. `mkn5`.
-        vocabulary: token strings and ids.
-        tokenizer: how text becomes tokens.
-        fingerprint: hexadecimal digest of all that determines the probabilities.
-        context_policy: what of the text is context.
-
-    Example:
-        >>> import lmgauge, numpy as np
-        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
-        >>> isinstance(model, lmgauge.LanguageModel)
-        True
-        >>> begin = model.vocabulary.tokens.index("<s>")
-        >>> np.exp(model.log_distribution([begin])).round(3).tolist()  # of <unk>, <s>, </s>, a, b
-        [0.167, 0.0, 0.167, 0.5, 0.167]
-    """
+class Backend(Protocol):
+    """The eight members that a model must have."""
 
     @property
     def label(self) -> str: ...
@@ -115,6 +104,182 @@ class LanguageModel(Protocol):
             UsageError: an id is outside the vocabulary.
         """
         ...
+
+
+if TYPE_CHECKING:
+    default = property
+else:
+
+    class default:
+        """A property that an object may have a value of its own for."""
+
+        def __init__(self, of: Callable[[Traits], Any]) -> None:
+            self._of = of
+
+        def __get__(self, model: Traits | None, kind: type | None = None) -> Any:
+            return self if model is None else self._of(model)
+
+
+def _speaks_for_one(model: object, method: str) -> bool:
+    # A class that changes `log_distribution` and inherits the other has two answers: then the first one counts.
+    places = [vars(model), *map(vars, type(model).__mro__)]
+    of_method, of_one = ([i for i, names in enumerate(places) if name in names] for name in (method, "log_distribution"))
+    return hasattr(model, method) and min(of_method, default=len(places)) <= min(of_one, default=len(places))
+
+
+class Traits(Protocol):
+    """What a model may have beyond the eight members, each with what holds where it says nothing of it."""
+
+    @default
+    def notes(self) -> Sequence[str]:
+        """Sentences about the text scored last that its numbers depend on."""
+        return ()
+
+    @default
+    def tolerance(self) -> float:
+        """Nats by which rows may differ when they are scored again, as those of a model that computes in float32 do."""
+        return 0.0
+
+    @default
+    def options(self) -> ScoringOptions | None:
+        """The scoring options that it follows; None where it follows none."""
+        return None
+
+    def takes(self, option: str) -> bool:
+        """Return True if it takes a scoring option."""
+        return self.options is not None and option not in ("bos", *OF_PROCESSES, *OF_TEXT)
+
+    @default
+    def reserved(self) -> ReservedPolicy | None:
+        """What a reserved token in the text means; None where it has no such choice."""
+        return None
+
+    def with_reserved(self, reserved: ReservedPolicy) -> LanguageModel:
+        """Return the same model with another meaning of reserved tokens in the text: itself where it has no such choice."""
+        return cast("LanguageModel", self)
+
+    @default
+    def tokens(self) -> TokenMap | None:
+        """The rows of a network's output layer that its tokens have."""
+        return None
+
+    @default
+    def is_spelled(self) -> bool:
+        """True if it spells its unseen words, and has a `writer` of events as text."""
+        return False
+
+    @default
+    def is_of_another_program(self) -> bool:
+        """True if it comes from a file that does not say how text is cut into its words."""
+        return False
+
+    @default
+    def alignment(self) -> str:
+        """How its tokens became those of the model that it is compared with, where that has to be said."""
+        return ""
+
+    @default
+    def scores_in_units(self) -> bool:
+        """True if it scores the segments of many blocks together."""
+        return False
+
+    @default
+    def contexts_at_a_time(self) -> int:
+        """How many contexts `log_distributions` is best asked about together, where it has that method."""
+        return 1
+
+    def computes_many(self, method: str = "distributions") -> bool:
+        """Return True if a method for many distributions speaks for `log_distribution`: no class changed that one alone."""
+        return _speaks_for_one(self, method)
+
+    @default
+    def progress(self) -> Callable[[int], None] | None:
+        """What is called with the number of tokens scored since the last call; None where it does not report them."""
+        return None
+
+    def keep_journal(self, path: Path) -> Journal | None:
+        """Keep scores in a file, and take from it what is known already; None where it is too quick for that."""
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is in the model, as plain values."""
+        return {}
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as a folder that `load_model` reads."""
+        label = cast("LanguageModel", self).label
+        raise UsageError(f"{label}: the model has no method save(path), so that it can be used but not stored")
+
+    def may_replace(self, folder: Path, /) -> bool:
+        """Return True if a folder holds such a model and nothing else, so that `save` may put another in its place."""
+        return False
+
+
+@runtime_checkable
+class LanguageModel(Backend, Traits, Protocol):
+    """A language model, as evaluation, sampling and audits know it.
+
+    A model of your own needs the eight members of `lmgauge.models.Backend`, and has what it says beyond them of `Traits`.
+
+    Attributes:
+        label: short name for signatures, e.g. `mkn5`.
+        vocabulary: token strings and ids.
+        tokenizer: how text becomes tokens.
+        fingerprint: hexadecimal digest of all that determines the probabilities.
+        context_policy: what of the text is context.
+
+    Example:
+        >>> import lmgauge, numpy as np
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> isinstance(model, lmgauge.LanguageModel)
+        True
+        >>> begin = model.vocabulary.tokens.index("<s>")
+        >>> np.exp(model.log_distribution([begin])).round(3).tolist()  # of <unk>, <s>, </s>, a, b
+        [0.167, 0.0, 0.167, 0.5, 0.167]
+    """
+
+
+class _Completed(Traits):
+    """A model of somebody else's: what it says counts, and the traits have their defaults where it says nothing."""
+
+    context_policy = ContextPolicy()
+    blocks_are_independent = False
+    fingerprint = ""
+
+    def __init__(self, model: object) -> None:
+        self._model, self.label = model, type(model).__name__
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_") or name == "computes_many" or not hasattr(self._model, name):
+            return super().__getattribute__(name)
+        return getattr(self._model, name)
+
+    def computes_many(self, method: str = "distributions") -> bool:
+        return _speaks_for_one(self._model, method)
+
+    def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+        raise UsageError(f"{self.label} has no log_distribution; whole distributions and audits need it")
+
+
+def completed(model: object) -> LanguageModel:
+    """Return a model with all that a `LanguageModel` has: itself where its class inherits the traits."""
+    if Traits in type(model).__mro__:
+        return cast("LanguageModel", model)
+    if not all(hasattr(model, name) for name in ("score", "vocabulary", "tokenizer")):
+        raise not_a_model(model)
+    return cast("LanguageModel", _Completed(model))
+
+
+def not_a_model(value: object) -> UsageError:
+    """Return the error for something that is neither a model nor the path of one; it shows the right call.
+
+    >>> print(not_a_model(3))
+    a model is an object with score and log_distribution, or a path, not int
+    """
+    seen = f"not {type(value).__name__}"
+    if hasattr(value, "forward") and hasattr(value, "parameters"):
+        seen = "not a bare network: lmgauge.models.NeuralModel.wrap(network, tokenizer) makes a model of it"
+    return UsageError(f"a model is an object with score and log_distribution, or a path, {seen}")
 
 
 M = TypeVar("M", bound=LanguageModel)

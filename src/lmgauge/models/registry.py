@@ -29,9 +29,13 @@ from lmgauge.models.protocol import (
     CLASS_MODEL_TYPE,
     MIXTURE_MODEL_TYPE,
     NGRAM_MODEL_TYPE,
+    OF_PROCESSES,
+    OF_TEXT,
     SPELLING_FOLDER,
+    Backend,
     LanguageModel,
     UnknownKindError,
+    completed,
     read_config,
 )
 from lmgauge.models.scored_text import ScoresStrings
@@ -46,9 +50,6 @@ _GGUF_MAGIC = b"GGUF"
 _OURS = "lmgauge-"
 _NEURAL_LIBRARIES = ("torch", "transformers")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
-_OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
-_OF_PROCESSES = ("devices", "processes")
-_OF_TEXT = ("tokenizer", "normalizer")
 _KINDS = (
     "a folder with config.json, an ARPA, KenLM or GGUF file, the http(s) address of a completions server, or a name on a hub"
 )
@@ -84,53 +85,27 @@ def load_model(path: str | os.PathLike[str], scoring: ScoringOptions = ScoringOp
 
 def takers(option: str) -> str:
     """Return which models take an option of scoring, in words."""
-    if option in _OF_PROCESSES:
+    if option in OF_PROCESSES:
         return "networks that compute here (n-gram models use all --threads in one process, servers have their own)"
-    if option in _OF_TEXT:
+    if option in OF_TEXT:
         return "ARPA files and KenLM's binaries (other models know how they cut text)"
     return "neural models"
 
 
-def unused_option(options: ScoringOptions, models: Sequence[object]) -> str | None:
+def unused_option(options: ScoringOptions, models: Sequence[LanguageModel]) -> str | None:
     """Return the name of the first option that was chosen and that none of the models takes; None if there is none."""
     names = ["context" if name == "stream" else name for name in chosen(options) if name != "reserved"]
-    return next((name for name in names if not any(_takes(model, name) for model in models)), None)
-
-
-def _takes(model: object, name: str) -> bool:
-    if name in _OF_PROCESSES:
-        return hasattr(model, "workers")
-    if name in _OF_TEXT:
-        return bool(getattr(model, "is_of_another_program", False))
-    components = getattr(model, "components", None)
-    if components is not None:  # they keep their own policies
-        return name in _OF_MACHINE and any(_takes(component, name) for component in components)
-    return hasattr(model, "server") if name == "bos" else hasattr(model, "options")
-
-
-def not_a_model(value: object) -> UsageError:
-    """Return the error for something that is neither a model nor the path of one; it shows the right call.
-
-    >>> print(not_a_model(3))
-    a model is an object with score and log_distribution, or a path, not int
-    """
-    seen = f"not {type(value).__name__}"
-    if hasattr(value, "forward") and hasattr(value, "parameters"):
-        seen = "not a bare network: lmgauge.models.NeuralModel.wrap(network, tokenizer) makes a model of it"
-    return UsageError(f"a model is an object with score and log_distribution, or a path, {seen}")
+    return next((name for name in names if not any(model.takes(name) for model in models)), None)
 
 
 def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
     """Load a model with options that need not be for it, as where several models are named and they are for some."""
     if not isinstance(path, (str, os.PathLike)):
-        if hasattr(path, "score"):
-            raise UsageError(f"load_model takes the path of a model; this {type(path).__name__} is a model already")
-        raise not_a_model(path)
+        completed(path)
+        raise UsageError(f"load_model takes the path of a model; this {type(path).__name__} is a model already")
     model = _open(path, options)
     if options.reserved is not None:
-        from lmgauge.models.mixture.agreement import with_reserved
-
-        model = with_reserved([model], options.reserved)[0]
+        model = model.with_reserved(options.reserved)
     if isinstance(model, ScoresStrings):
         model.loaded_by = open_model, (os.path.abspath(path) if os.path.exists(path) else path, options)
     return model
@@ -186,7 +161,7 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
     loaders = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
     if str(model_type) in loaders:
         load: Callable[[Path, ScoringOptions], LanguageModel] = loaders[str(model_type)].load()
-        return load(path, options)
+        return completed(load(path, options))
     if not isinstance(model_type, str):
         raise ModelFileError(f"{path}: not a model's folder, as its config.json has no model_type")
     try:
@@ -247,7 +222,7 @@ def _load_network(source: str, options: ScoringOptions) -> LanguageModel:
     return load_neural(source, options)
 
 
-def model_names(named: Sequence[LanguageModel | str | os.PathLike[str]], models: Sequence[LanguageModel]) -> list[str]:
+def model_names(named: Sequence[Backend | str | os.PathLike[str]], models: Sequence[LanguageModel]) -> list[str]:
     """Return short distinct names: the last part of a path (the whole where that is not enough), the label of a model."""
     paths = [str(m).rstrip("/") if isinstance(m, (str, os.PathLike)) else "" for m in named]
     # The end of a server's address says nothing; its model has a name.

@@ -54,7 +54,7 @@ def sample(
     refuse_file_names(prompt)
     generator = np.random.default_rng(seed)
     start, begin = _prompt_ids(model, prompt)
-    spells = hasattr(model, "writer")
+    spells = model.is_spelled
     for _ in range(count):
         context = GrowingContext(BOS, runs_on=True)
         for token in start:

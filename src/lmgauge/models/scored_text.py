@@ -14,6 +14,7 @@ import numpy as np
 
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.ngram.states import ScoredMany, StepsWords
+from lmgauge.models.protocol import Traits
 from lmgauge.numerics.units import perplexity_from_nats
 from lmgauge.places import refuse_file_names
 from lmgauge.result_list import ResultList, data_frame
@@ -230,10 +231,10 @@ def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | 
 _score_text = score_text
 
 
-class ScoresStrings:
+class ScoresStrings(Traits):
     """Gives a model the method `score_text`, and pickles one that was loaded as the place to load it from."""
 
-    loaded_by: tuple[Callable[..., LanguageModel], tuple[Any, ...]] | None = None
+    loaded_by: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
     score_text = _score_text
 

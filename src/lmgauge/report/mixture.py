@@ -24,7 +24,7 @@ _EVENTS = {
 def blocks(mixture: Mixture, *, name: str = "", paths: Sequence[str] = ()) -> doc.Document:
     """Return a row for each component, then the mixture, and how its weights were chosen."""
     names = list(paths or [component.label for component in mixture.components])
-    is_spelled = getattr(mixture, "is_spelled", False)
+    is_spelled = mixture.is_spelled
     notes = [_EVENTS[how] for how, holds in (("bytes", mixture.read_as == "bytes"), ("spelled", is_spelled)) if holds]
     return (*_weights(name or mixture.label, names, mixture.weights, mixture.estimation), *doc.notes(notes))
 

@@ -10,7 +10,7 @@ from lmgauge.evaluation.audit.contamination import OverlapSource
 from lmgauge.evaluation.audit.results import Audit
 from lmgauge.evaluation.options import AuditSettings
 from lmgauge.evaluation.runs import Run
-from lmgauge.models.protocol import LanguageModel
+from lmgauge.models.protocol import LanguageModel, completed
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -25,7 +25,7 @@ def audit(
     **settings: Any,
 ) -> Audit:
     """Audit a model with `AuditSettings(**settings)`."""
-    return levels.audit(model, corpus, AuditSettings(**settings), overlap=overlap, threads=threads, name=name)
+    return levels.audit(completed(model), corpus, AuditSettings(**settings), overlap=overlap, threads=threads, name=name)
 
 
 def audit_run(run: Run, corpus: Corpus | None, *, overlap: OverlapSource | None = None, **settings: Any) -> Audit:

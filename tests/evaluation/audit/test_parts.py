@@ -192,7 +192,7 @@ def test_two_methods_are_enough() -> None:
     assert found.passed
     assert found.model == "SimpleNamespace"
     del bare.log_distribution
-    with pytest.raises(UsageError, match="has no log_distribution; an audit needs vocabulary"):
+    with pytest.raises(UsageError, match="has no log_distribution; whole distributions and audits need it"):
         audit(bare, Corpus.from_strings(LINES))
 
 

@@ -20,7 +20,7 @@ from lmgauge.information import jensen_shannon_divergence, kl_divergence
 from lmgauge.json_text import to_json
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.vocabulary_alignment import aligned
-from lmgauge.models.protocol import LanguageModel
+from lmgauge.models.protocol import LanguageModel, completed
 from lmgauge.progress import listening
 from lmgauge.results import Divergence
 from lmgauge.text.vocabulary import BOS, EOS
@@ -39,7 +39,7 @@ def compare(
 ) -> Divergence:
     chosen = {name: options.pop(name) for name in ("events", "top_k", "seed", "threads") if name in options}
     settings = DivergenceSettings(**{"events": None, **chosen})
-    return divergence(a, [b], Corpus.from_strings(lines, block_bytes=block_bytes), settings, **options)[0]
+    return divergence(completed(a), [completed(b)], Corpus.from_strings(lines, block_bytes=block_bytes), settings, **options)[0]
 
 
 def histories(model: LanguageModel, lines: Sequence[str]) -> list[tuple[list[int], int]]:

@@ -216,7 +216,7 @@ def test_a_model_without_save_is_mixed_but_not_stored(tmp_path: Path) -> None:
     mixture = MixtureModel([train(), Foreign(train("laplace"))], [0.5, 0.5])
     assert len(logprobs(mixture)) == 15
     assert mixture.reserved == "refuse"
-    with pytest.raises(UsageError, match=r"foreign: a Foreign has no method save\(path\)"):
+    with pytest.raises(UsageError, match=r"foreign: the model has no method save\(path\)"):
         mixture.save(tmp_path / "mixed")
     assert list(tmp_path.iterdir()) == []
 

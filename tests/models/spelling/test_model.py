@@ -79,7 +79,7 @@ def test_it_says_what_it_is() -> None:
     assert content["fingerprint"] == model.fingerprint != model.inner.fingerprint
     assert content["speller"]["known_mass"] == model.spelling.known_mass
     assert of_words(tokenizer="character").learned() == {}
-    assert not hasattr(model, "tokens")
+    assert model.tokens is None
     with pytest.raises(AttributeError, match="'SpelledModel' object has no attribute 'network'"):
         _ = model.network
 

@@ -83,7 +83,7 @@ def audit(
     except ProbabilityError as error:
         checks.append(judge(NORMALIZATION, SUMS, bad=f"{error}."))
     text = corpus.report.sha256 if isinstance(corpus, Corpus) else ""
-    fingerprints = {"model": str(getattr(model, "fingerprint", "")), "text": text}
+    fingerprints = {"model": model.fingerprint, "text": text}
     stated = {"tolerance": subject.tolerance, "context": subject.context, "fingerprints": fingerprints}
     reasons = {level: _BROKEN_OFF if level in levels else NOT_ASKED_FOR for level in LEVELS}
     reasons |= dict.fromkeys(of_whole & set(settings.levels), _GIVEN_TEXT)

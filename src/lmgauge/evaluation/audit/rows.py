@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import policy_of
-from lmgauge.distributions.blocks import computes_many
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.audit.writers import Writer
 from lmgauge.evaluation.options import AuditSettings
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 LARGEST_TOLERANCE = 0.01
 AGREEMENT_TOLERANCE = 1e-6
-_NEEDED = ("vocabulary", "tokenizer", "score", "log_distribution")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +56,9 @@ class Subject:
     def __init__(
         self, model: LanguageModel, threads: int | None = None, sum_tolerance: float = AuditSettings.sum_tolerance
     ) -> None:
-        missing = [name for name in _NEEDED if not hasattr(model, name)]
-        if missing:
-            raise UsageError(f"{type(model).__name__} has no {missing[0]}; an audit needs {', '.join(_NEEDED)}")
         self.model, self.threads, self.sum_tolerance = model, threads, sum_tolerance
         self.vocabulary, self.tokenizer = model.vocabulary, model.tokenizer
-        self.label = str(getattr(model, "label", type(model).__name__))
+        self.label = model.label
         policy = policy_of(model)
         self.context = str(policy)
         if policy.leaves_out:
@@ -77,15 +72,15 @@ class Subject:
                 "model that scores all of the text can be audited (--first-token)"
             )
         self.running = policy.runs_on
-        self.independent = not self.running and bool(getattr(model, "blocks_are_independent", False))
-        self.stated_tolerance = float(getattr(model, "tolerance", 0.0))
+        self.independent = not self.running and model.blocks_are_independent
+        self.stated_tolerance = float(model.tolerance)
         self.tolerance = min(self.stated_tolerance, LARGEST_TOLERANCE)
         if not self.tolerance >= 0:
             raise UsageError(f"{self.label}: a tolerance is a difference in nats, 0 or more, not {self.stated_tolerance}")
         # Contexts alone: a model that is asked about many at a time sees no more of the text than one that is asked singly.
-        many = computes_many(model, "log_distributions") and not self.running
-        self.contexts_at_a_time = int(getattr(model, "contexts_at_a_time", 1)) if many else 1
-        self.writer: Callable[..., Writer] | None = getattr(model, "writer", None)
+        many = model.computes_many("log_distributions") and not self.running
+        self.contexts_at_a_time = int(model.contexts_at_a_time) if many else 1
+        self.writer: Callable[..., Writer] | None = model.writer if model.is_spelled else None  # type: ignore[attr-defined]
         self.unk, self.bos, self.eos = (self.vocabulary.id(token) for token in ("<unk>", "<s>", "</s>"))
         parameters = inspect.signature(model.score).parameters.values()
         any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)

@@ -102,7 +102,7 @@ def with_run(
 def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: int | None = None) -> list[Check]:
     """Check whether this model, on this text, gives the rows that a run stored: by fingerprint, and row by row."""
     subject = Subject(model, threads)
-    stored, own = run.origin.fingerprints.get("model", ""), str(getattr(model, "fingerprint", ""))
+    stored, own = run.origin.fingerprints.get("model", ""), model.fingerprint
     bad = f"The run was made by a model with fingerprint {stored[:6]}; this one has {own[:6]}."
     good = f"The run was made by this model: its fingerprint is {own[:6]}."
     same = _same_fingerprints("model", {"run": stored, "model": own}, "the run, or the model, has no fingerprint", bad, good)

@@ -315,7 +315,7 @@ class _Choosing:
             impossible = int(np.count_nonzero(np.isnan(outcome.margin)))
             if impossible:
                 yield f"{name}: {counted(impossible, kind)} whose texts have probability zero, which makes them ties"
-            rounding = float(getattr(model, "tolerance", 0.0))
+            rounding = float(model.tolerance)
             near = int(np.count_nonzero((np.abs(outcome.margin) < rounding) & (outcome.margin != 0)))
             if near:
                 yield f"{name}: {counted(near, kind)} decided by less than {rounding:g} nats, the rounding of this model"

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED
-from lmgauge.distributions.blocks import by_event, computes_many, distributions_of, of_events, rows_among
+from lmgauge.distributions.blocks import by_event, distributions_of, of_events, rows_among
 from lmgauge.distributions.forecasts import DECADES, TENTHS, Forecasts, bins_of
 from lmgauge.distributions.reduce import reduced
 from lmgauge.distributions.reductions import Columns
@@ -135,7 +135,7 @@ def calibrate(
     given_text = run.origin.policy.given is not None  # contexts begin with it, and no row of the run has it
     if given_text and text is None:
         raise InputError(f"{run.path}: text is given before its segments, which no row has: name the text (--text)")
-    if text is not None and (given_text or computes_many(model)):
+    if text is not None and (given_text or model.computes_many()):
         for _ in batches:  # the model reads the text itself, and what it says is compared with these rows
             pass
         blocks = distributions_of(model, text, events=chosen, spans=False, threads=threads)
@@ -170,7 +170,7 @@ class _ChosenRows:
 
     def __init__(self, run: Run, model: LanguageModel, chosen: Ints | None) -> None:
         self._run, self._model, self._chosen = run, model, chosen
-        self._tolerance = max(_TOLERANCE, float(getattr(model, "tolerance", 0.0)))
+        self._tolerance = max(_TOLERANCE, float(model.tolerance))
         self._parts: list[tuple[NDArray[Any], ...]] = []  # ids, log-probabilities, segments, documents or -1
 
     def read(self, tables: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:

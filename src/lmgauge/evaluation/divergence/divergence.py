@@ -59,7 +59,7 @@ class ModelFacts:
     @classmethod
     def of(cls, model: LanguageModel, name: str) -> ModelFacts:
         """Return the facts of a model."""
-        return cls(name, model.label, model.fingerprint, str(policy_of(model)), getattr(model, "alignment", ""))
+        return cls(name, model.label, model.fingerprint, str(policy_of(model)), model.alignment)
 
 
 def divergence(

@@ -52,7 +52,7 @@ class CandidateRuns(RunFolders):
         # scoring: how models without options of their own were loaded.
         report, results = self._corpus.report, []
         for model, evaluator in zip(self._candidates, self._evaluators, strict=True):
-            notes = [*report.notes(), *getattr(model, "notes", ())]
+            notes = [*report.notes(), *model.notes]
             evaluator.origin = replace(evaluator.origin, documents_by=report.documents_by).after(self._corpus.boundary)
             results.append(evaluator.finish(evaluator.total, self._counted, text_sha256=report.sha256, notes=notes))
         chosen: dict[str, Any] = {"by_group": False, "columns": COLUMNS, "scoring": scoring}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lmgauge.context_policy import policy_of
-from lmgauge.distributions.blocks import computes_many, why_not_whole
+from lmgauge.distributions.blocks import why_not_whole
 from lmgauge.distributions.columns import WithColumns
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.origin import Origin
@@ -121,7 +121,7 @@ class WordRows:
                 f"{model.label}: protocol {policy.protocol} leaves tokens unscored, so words have no surprisal; leave "
                 "--protocol out"
             )
-        why = "" if computes_many(model) else why_not_whole(model)
+        why = "" if model.computes_many() else why_not_whole(model)
         if why:
             return WithColumns(model, columns) if columns else model, cls(settings, origin, None, why)
         filling = WithColumns(model, columns, word_boundaries=True)
@@ -197,7 +197,7 @@ class WordRows:
         import pyarrow as pa
 
         tables = [self.table(block, batch) for block, batch in parts]
-        notes = [*corpus.report.notes(), *getattr(model, "notes", ()), *self.notes()]
+        notes = [*corpus.report.notes(), *(() if model is None else model.notes), *self.notes()]
         signature = {
             "words": self.settings.signature,
             "n": str(self._units),

@@ -22,7 +22,6 @@ from lmgauge.models.cache.counts import CacheCounts
 from lmgauge.models.cache.settings import CacheSettings
 from lmgauge.models.custom import score_segments
 from lmgauge.models.given import alone
-from lmgauge.models.mixture.agreement import reserved_policy
 from lmgauge.models.protocol import (
     CACHE_MODEL_TYPE,
     LanguageModel,
@@ -82,7 +81,7 @@ class CacheModel(ScoresStrings):
                 f"{model.label}: a cache needs a model that scores each event of a text, the end of a line as </s> "
                 "(--end eos, --first-token bos)"
             )
-        return cls(_Language(model.vocabulary, model.tokenizer, reserved_policy(model) or "refuse"), settings)
+        return cls(_Language(model.vocabulary, model.tokenizer, model.reserved or "refuse"), settings)
 
     @property
     def label(self) -> str:

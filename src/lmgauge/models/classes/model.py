@@ -77,6 +77,7 @@ class ClassModel(ScoresStrings):
 
     blocks_are_independent = True
     context_policy = ContextPolicy()
+    notes: list[str]
 
     def __init__(self, ngram: NgramModel, classes: ClassDefinitions) -> None:
         # ngram: each sentence on its own, `</s>` an event.

@@ -11,9 +11,8 @@ context, a word that a model does not know is its `<unk>`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +20,14 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.mixture.vocabulary_alignment import Reordered, aligned, strings_of
-from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.network.tokens import NO_ID
 from lmgauge.models.protocol import LanguageModel, check_context
 from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import different_events, with_same_events
-from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
 
 Beside = Callable[[Segments, list[ScoreBatch]], tuple[Segments, list[ScoreBatch]]]
-
-
-@runtime_checkable
-class _ReservedChoice(Protocol):
-    """A model that may take reserved tokens in the text in another way."""
-
-    def with_reserved(self, reserved: ReservedPolicy) -> LanguageModel: ...
 
 
 def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> tuple[LanguageModel, ...]:
@@ -46,13 +36,12 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
         raise UsageError("a mixture needs at least two models")
     names = [model.label for model in models] if names is None else names
     for name, model in zip(names, models, strict=True):
-        if getattr(model, "is_spelled", False):
+        if model.is_spelled:
             raise UsageError(
                 f"{name}: a spelled model cannot be a component of a mixture over tokens; lmgauge.mix puts one speller "
                 "around the mixture, or reads the models as bytes"
             )
-    policies = [(name, reserved_policy(model)) for name, model in zip(names, models, strict=True)]
-    choices = [(name, policy) for name, policy in policies if policy is not None]
+    choices = [(name, model.reserved) for name, model in zip(names, models, strict=True) if model.reserved is not None]
     for name, policy in choices[1:]:
         if policy != choices[0][1]:
             raise InputError(
@@ -73,23 +62,6 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
     )
 
 
-def reserved_policy(model: LanguageModel) -> ReservedPolicy | None:
-    """Return what a reserved token in the text means to a model; None where its kind has no such choice.
-
-    >>> import lmgauge
-    >>> reserved_policy(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
-    'refuse'
-    """
-    if isinstance(model, NgramModel):
-        return model.settings.reserved
-    return getattr(model, "reserved", None)
-
-
-def with_reserved(models: Iterable[LanguageModel], reserved: ReservedPolicy) -> list[LanguageModel]:
-    """Return the models with another meaning of reserved tokens, where their kind has that choice."""
-    return [m.with_reserved(reserved) if isinstance(m, _ReservedChoice) else m for m in models]
-
-
 # -- the union of their words -------------------------------------------------------------------------------------------
 def needs_union(models: Sequence[LanguageModel]) -> bool:
     """Return True if models cut text into words alike, but do not all know the same ones.
@@ -101,7 +73,7 @@ def needs_union(models: Sequence[LanguageModel]) -> bool:
     """
     # Networks are never asked: what they know decides how they cut text.
     first = models[0]
-    if any(isinstance(getattr(model, "tokens", None), TokenMap) for model in models):
+    if any(model.tokens is not None for model in models):
         return False
     if any(model.tokenizer.fingerprint != first.tokenizer.fingerprint for model in models):
         return False

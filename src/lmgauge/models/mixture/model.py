@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,15 @@ from lmgauge.distributions.reduce import together
 from lmgauge.distributions.tile import Tile, as_numpy, possible
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
-from lmgauge.models.mixture.agreement import agreeing, beside, known_to_some, reserved_policy, with_reserved
+from lmgauge.models.mixture.agreement import agreeing, beside, known_to_some
 from lmgauge.models.protocol import (
     MIXTURE_MODEL_TYPE,
+    OF_MACHINE,
     SPELLING_FOLDER,
     LanguageModel,
     check_context,
     checked,
+    completed,
     describing,
     inside,
     is_folder_of,
@@ -61,15 +63,6 @@ ReadAs = Literal["tokens", "bytes"]
 _CONFIG = "config.json"
 
 
-@runtime_checkable
-class Saveable(Protocol):
-    """A model that can write itself as a folder."""
-
-    def save(self, path: str | Path) -> None:
-        """Write the model as a folder that `load_model` reads."""
-        ...
-
-
 class MixtureModel(Shown, ScoresStrings):
     """A weighted mean of models, itself a language model.
 
@@ -91,6 +84,8 @@ class MixtureModel(Shown, ScoresStrings):
         ('mix(laplace1+laplace2)', 3.9135)
     """
 
+    tolerance: float
+
     def __init__(
         self,
         components: Sequence[LanguageModel],
@@ -103,14 +98,14 @@ class MixtureModel(Shown, ScoresStrings):
         if read_as not in get_args(ReadAs):
             raise UsageError(f"a mixture is read as tokens or as bytes, not as {read_as!r}")
         self.read_as = read_as
-        self._aligned = agreeing(byte_views(components, names) if read_as == "bytes" else components, names)
+        self.components = tuple(map(completed, components))
+        self._aligned = agreeing(byte_views(self.components, names) if read_as == "bytes" else self.components, names)
         self._beside = beside(self._aligned)
-        self.components = tuple(components)
         self.weights = check_weights(weights, len(self.components))
         self.estimation = dict(estimation or {})
         with np.errstate(divide="ignore"):
             self._log_weights = np.log(np.array(self.weights))
-        self.tolerance = max(float(getattr(component, "tolerance", 0.0)) for component in self.components)
+        self.tolerance = max(component.tolerance for component in self.components)
 
     @property
     def label(self) -> str:
@@ -136,12 +131,20 @@ class MixtureModel(Shown, ScoresStrings):
     @property
     def reserved(self) -> ReservedPolicy | None:
         """What a reserved token in the text means; None if no component is an n-gram model."""
-        return next((policy for policy in map(reserved_policy, self.components) if policy), None)
+        return next((component.reserved for component in self.components if component.reserved), None)
+
+    def takes(self, option: str) -> bool:
+        """Return True for how networks among the components compute; all else they keep as they were mixed.
+
+        Args:
+            option: the name of one of `ScoringOptions`.
+        """
+        return option in OF_MACHINE and any(component.takes(option) for component in self.components)
 
     @property
     def notes(self) -> list[str]:
         """What the components met in the latest scoring that numbers depend on, and how many words not all know."""
-        notes = [note for component in self.components for note in getattr(component, "notes", ())]
+        notes = [note for component in self.components for note in component.notes]
         some = known_to_some(self._aligned)
         if some:
             notes.append(
@@ -243,7 +246,7 @@ class MixtureModel(Shown, ScoresStrings):
         Args:
             reserved: refuse, escape or unk: the meaning of a special token spelled out in the text.
         """
-        components = with_reserved(self.components, reserved)
+        components = [component.with_reserved(reserved) for component in self.components]
         return MixtureModel(components, self.weights, estimation=self.estimation, read_as=self.read_as)
 
     def to_dict(self) -> dict[str, Any]:
@@ -278,16 +281,10 @@ class MixtureModel(Shown, ScoresStrings):
             InputError: something else is in the way.
             OutputError: it cannot be written; nothing is left behind.
         """
-        for component in self.components:
-            if not isinstance(component, Saveable):
-                raise UsageError(
-                    f"{component.label}: a {type(component).__name__} has no method save(path), so that a mixture with it "
-                    "can be used but not stored"
-                )
         config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
         with writing_directory(path, is_ours=self.may_replace) as folder:
             for part, component in zip(config["components"], self.components, strict=True):
-                component.save(folder / part["folder"])  # type: ignore[attr-defined]  # looked at above
+                component.save(folder / part["folder"])
             write_config(folder, config, sealed=True)
 
     def _in_brief(self) -> str:

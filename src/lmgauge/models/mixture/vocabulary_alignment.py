@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.distributions.reductions import Columns, PairReduction, Reduction, TopK
 from lmgauge.distributions.tile import LOWEST, Array, Tile
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.protocol import LanguageModel, check_context
+from lmgauge.models.wrapped import WrappedModel
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import encode
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS
@@ -67,10 +68,9 @@ def over_common_tokens(models: Sequence[LanguageModel], names: Sequence[str] | N
             views.append(aligned(model, base, names=(name, shown[0])))
             own_ids.append(None)
         except InputError:
-            tokens, wanted = getattr(model, "tokens", None), getattr(base, "tokens", None)
-            if not isinstance(tokens, TokenMap) or not isinstance(wanted, TokenMap):
+            if model.tokens is None or base.tokens is None:
                 raise
-            own_ids.append(_ids_by_row(tokens, wanted, (name, shown[0])))
+            own_ids.append(_ids_by_row(model.tokens, base.tokens, (name, shown[0])))
             views.append(model)
     return _restricted(views, shown, own_ids) if any(ids is not None for ids in own_ids) else views
 
@@ -96,7 +96,7 @@ def _in_words(view: Reordered, model: LanguageModel, name: str, base: str) -> st
     sentences = []
     if view.tokenizer.fingerprint != model.tokenizer.fingerprint:
         sentences.append(f"{base} and {name} have the same tokens, row by row, and make the same ones of this text")
-    tokens = getattr(model, "tokens", None)  # a model that is not a network has all that the base has
+    tokens = model.tokens  # a model that is not a network has all that the base has
     left_out = [] if tokens is None else [i for i in view.left_out.tolist() if tokens.predicted_ids[i] != NO_ID]
     if left_out:
         rows = f"{len(left_out):,} rows" if len(left_out) > 1 else "1 row"
@@ -173,8 +173,10 @@ def _some(tokens: list[bytes], name: str) -> str:
     return f"{len(tokens):,} {'token is' if len(tokens) == 1 else 'tokens are'} only in {name} ({shown}{more})"
 
 
-class Reordered:
+class Reordered(WrappedModel):
     """A model seen through another order of its tokens."""
+
+    alignment: str = ""
 
     # vocabulary: the same tokens in the order to speak in; own_ids: int64 [vocabulary], the model's own id of each; -1 for
     # what is to have probability zero; like: the model whose tokenizer must make the same tokens of a text; None where it
@@ -188,8 +190,8 @@ class Reordered:
         like: LanguageModel | None = None,
         names: tuple[str, str] = ("", ""),
     ) -> None:
-        self._model, self.vocabulary, self._own_ids, self._like, self._names = model, vocabulary, own_ids, like, names
-        self.alignment = ""
+        super().__init__(model)
+        self._vocabulary, self._own_ids, self._like, self._names = vocabulary, own_ids, like, names
         self._common_ids = np.full(len(model.vocabulary), NO_ID)
         self._common_ids[: len(SPECIAL_TOKENS)] = np.arange(len(SPECIAL_TOKENS))  # as events, even where they have no row
         self._common_ids[own_ids[own_ids != NO_ID]] = np.flatnonzero(own_ids != NO_ID)
@@ -200,35 +202,22 @@ class Reordered:
         return np.setdiff1d(np.arange(len(self._common_ids)), self._own_ids)
 
     @property
-    def label(self) -> str:
-        """Short name of the model."""
-        return self._model.label
+    def vocabulary(self) -> Vocabulary:
+        return self._vocabulary
 
     @property
     def tokenizer(self) -> Tokenizer:
         """Of the model, or of the one whose tokenizer must make the same tokens."""
-        return (self._like or self._model).tokenizer
-
-    @property
-    def fingerprint(self) -> str:
-        return self._model.fingerprint
-
-    @property
-    def context_policy(self) -> ContextPolicy:
-        return policy_of(self._model)
-
-    @property
-    def blocks_are_independent(self) -> bool:
-        return self._model.blocks_are_independent
+        return (self._like or self.inner).tokenizer
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield the batches of the model, in the other ids."""
-        for batch in self._model.score(map(self._checked, segments), spans=spans, threads=threads):
+        for batch in self.inner.score(map(self._checked, segments), spans=spans, threads=threads):
             yield self._reordered(batch)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """Return the batch of one block, in the other ids."""
-        return self._reordered(self._model.score_block(self._checked(block), spans=spans))
+        return self._reordered(self.inner.score_block(self._checked(block), spans=spans))
 
     def distributions(
         self,
@@ -240,7 +229,7 @@ class Reordered:
     ) -> Iterator[BlockDistributions]:
         """Yield the distributions of the model, in the other ids; see `lmgauge.distributions.reduce`."""
         blocks = map(self._checked, segments)
-        for block in distributions_of(self._model, blocks, events=events, spans=spans, threads=threads):
+        for block in distributions_of(self.inner, blocks, events=events, spans=spans, threads=threads):
             yield _ReorderedDistributions(block, self._own_ids, self._common_ids, self._reordered)
 
     def _reordered(self, batch: ScoreBatch) -> ScoreBatch:
@@ -252,7 +241,7 @@ class Reordered:
         # Block of text, once both tokenizers are known to make the same tokens of it.
         if self._like is None:
             return block
-        own, common = (_events(model, block) for model in (self._model, self._like))
+        own, common = (_events(model, block) for model in (self.inner, self._like))
         ids = self._common_ids[own[0]]
         if not (np.array_equal(own[1], common[1]) and np.array_equal(ids, common[0])):
             raise InputError(self._difference(block, (ids, own[1]), common))
@@ -281,7 +270,7 @@ class Reordered:
         context = np.where(ids == BOS, BOS, self._own_ids[ids])
         if (context == NO_ID).any():
             raise UsageError(f"{self.label}: has no such token as one of the context")
-        logprob = self._model.log_distribution(context.astype(np.uint32))[self._own_ids]
+        logprob = self.inner.log_distribution(context.astype(np.uint32))[self._own_ids]
         logprob[self._own_ids == NO_ID] = -np.inf
         return logprob
 

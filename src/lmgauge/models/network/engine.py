@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from lmgauge.models.network.torch.journal import Journal
 
 Progress = Callable[[int], None]
 
@@ -45,6 +48,14 @@ class Engine(Protocol):
     computes_elsewhere: bool  # True if this processor is free while it computes
     segment_by_segment: bool  # True if a running context is to be shown in jobs of one segment each
     progress: Progress  # is called with the number of tokens scored since the last call
+
+    @property
+    def journal(self) -> Journal | None:
+        """What keeps scores as soon as they are known."""
+
+    @property
+    def log_distributions(self) -> Callable[[NDArray[np.int64]], NDArray[np.float64]] | None:
+        """Log-probabilities after several contexts of one length, [k, n] -> [k, rows]; None where it has no way for that."""
 
     def threads(self, count: int) -> AbstractContextManager[None]:
         """Compute with this number of threads inside the `with` block."""

@@ -22,7 +22,7 @@ from lmgauge.models.network.parallel import Workers, score_in_order
 from lmgauge.models.network.sequences import BlockEvents, block_events, events_in_units
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.network.windows import layout_of, window_of, windows, windows_note
-from lmgauge.models.protocol import check_context
+from lmgauge.models.protocol import OF_TEXT, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
 from lmgauge.text.segments import Segments
@@ -38,6 +38,10 @@ class NetworkModel(ScoresStrings):
     """A network with its tokens and a policy of what each prediction sees, whatever engine computes it."""
 
     blocks_are_independent = False
+    tolerance: float
+    options: ScoringOptions
+    tokens: TokenMap
+    scores_in_units: bool
 
     def __init__(self, engine: Engine, tokens: TokenMap, policy: ContextPolicy, options: ScoringOptions, label: str) -> None:
         if policy.runs_on and policy.length is None and not engine.carries_state:
@@ -75,6 +79,9 @@ class NetworkModel(ScoresStrings):
         Raises:
             UsageError: they do not fit the network.
         """
+
+    def takes(self, option: str) -> bool:
+        return option not in ("bos", *OF_TEXT)
 
     @property
     def progress(self) -> Progress:
@@ -192,7 +199,7 @@ class NetworkModel(ScoresStrings):
     @property
     def contexts_at_a_time(self) -> int:
         """How many contexts `log_distributions` is best asked about together: 1 where the engine has no way for that."""
-        if getattr(self.engine, "log_distributions", None) is None:
+        if self.engine.log_distributions is None:
             return 1
         return max(1, min(_CONTEXTS, _ENTRIES // len(self.vocabulary)))
 
@@ -210,7 +217,7 @@ class NetworkModel(ScoresStrings):
             UsageError: an id is outside the vocabulary.
         """
         checked = np.stack([check_context(context, len(self.vocabulary)) for context in contexts])
-        many = getattr(self.engine, "log_distributions", None)
+        many = self.engine.log_distributions
         return self._after(checked, many or (lambda shown: np.stack([self.engine.log_distribution(ids) for ids in shown])))
 
     def _after(

@@ -111,7 +111,7 @@ class Workers:
     def _of_other(
         self, worker: Worker, options: ScoringOptions, engine: Engine, jobs: Sequence[Job], threads: int
     ) -> Scores:
-        journal = getattr(engine, "journal", None)
+        journal = engine.journal
         scores: list[Any] = [None if journal is None else journal.get(job) for job in jobs]
         wanted = [number for number, known in enumerate(scores) if known is None]
         asked = (self._load, options, self._label, [jobs[number] for number in wanted], threads)

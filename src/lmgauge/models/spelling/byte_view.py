@@ -102,7 +102,7 @@ class ByteView(ScoresStrings):
     @property
     def tolerance(self) -> float:
         """Return nats by which rows may differ when they are scored again: as those of the model."""
-        return float(getattr(self.model, "tolerance", 0.0))
+        return self.model.tolerance
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch for each block of segments, in order; a row for each byte, and for each end of a segment."""

@@ -129,10 +129,9 @@ class RangeMasses:
 
 def backs_off(model: LanguageModel) -> TypeGuard[NgramModel]:
     """Return True for an n-gram model whose ranges follow from the words seen after each context."""
-    tables = getattr(model, "tables", None)
-    if not isinstance(model, NgramModel) or not isinstance(tables, NgramTables):
+    if not isinstance(model, NgramModel) or not isinstance(model.tables, NgramTables):
         return False
-    return not tables.full_context and model.blocks_are_independent and model.settings.eos
+    return not model.tables.full_context and model.blocks_are_independent and model.settings.eos
 
 
 class _BackingOff:

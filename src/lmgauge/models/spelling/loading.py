@@ -44,7 +44,7 @@ def load_spelling(path: Path, inner: LanguageModel) -> SpelledModel:
             f"{folder}: was made for another tokenizer than {inner.tokenizer.name}; load the model as it was spelled, or "
             f"{_AGAIN}"
         )
-    if hasattr(inner, "options"):
+    if inner.options is not None:
         refuse_unspellable(inner)  # not the folder is at fault, but how it was told to score
     with describing(folder, "a speller of this model"):
         return _assembled(folder, config, inner)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import tee
@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import WORD_UNITS
-from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.context_policy import policy_of
 from lmgauge.digests import digest
 from lmgauge.errors import UsageError
-from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
-from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.scored_text import ScoresStrings
+from lmgauge.models.protocol import OF_TEXT, LanguageModel
 from lmgauge.models.spelling.separators import SeparatorModel, SeparatorScores
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
 from lmgauge.models.spelling.writing import EventWriter
+from lmgauge.models.wrapped import WrappedModel
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, unescaped
 from lmgauge.shown import Shown
 from lmgauge.text.encoding import ReservedPolicy
@@ -33,12 +32,9 @@ from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
     from lmgauge.distributions.blocks import BlockDistributions
-    from lmgauge.models.network.torch.journal import Journal
-    from lmgauge.text.tokens import Tokenizer
-    from lmgauge.text.vocabulary import Vocabulary
 
 
-class SpelledModel(Shown, ScoresStrings):
+class SpelledModel(Shown, WrappedModel):
     """A model of words or characters whose unseen ones are spelled, and white space between words predicted.
 
     Its rows are those of the model inside, one a word; `logprob` is the whole cost of a word with the white space before it,
@@ -67,8 +63,9 @@ class SpelledModel(Shown, ScoresStrings):
         *,
         known_mass: float | None = None,
     ) -> None:
-        refuse_unspellable(inner)
-        self.inner, self.speller, self.separators = inner, speller, separators
+        super().__init__(inner)
+        refuse_unspellable(self.inner)
+        self.speller, self.separators = speller, separators
         self._known_mass = known_mass
 
     @cached_property
@@ -92,21 +89,6 @@ class SpelledModel(Shown, ScoresStrings):
         """Short name for signatures, e.g. `kn5+spelled`."""
         return f"{self.inner.label}+spelled"
 
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """Tokens of the model inside."""
-        return self.inner.vocabulary
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """That of the model inside."""
-        return self.inner.tokenizer
-
-    @property
-    def context_policy(self) -> ContextPolicy:
-        """That of the model inside."""
-        return policy_of(self.inner)
-
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the model inside and all that spelling and separators are made of."""
@@ -116,48 +98,12 @@ class SpelledModel(Shown, ScoresStrings):
         return digest(parts)
 
     @property
-    def blocks_are_independent(self) -> bool:
-        """Whether those of the model inside are."""
-        return self.inner.blocks_are_independent
-
-    @property
-    def tolerance(self) -> float:
-        """Nats by which rows may differ when they are scored again: as the model inside."""
-        return float(getattr(self.inner, "tolerance", 0.0))
-
-    @property
-    def notes(self) -> list[str]:
-        """What the model inside met in the latest scoring that numbers depend on."""
-        return list(getattr(self.inner, "notes", ()))
-
-    @property
     def reserved(self) -> ReservedPolicy | None:
         """What a reserved token in the text means to the model inside; None where its kind has no such choice."""
-        return reserved_policy(self.inner)
+        return self.inner.reserved
 
-    @property
-    def progress(self) -> Callable[[int], None]:
-        """What is called with the number of tokens scored since the last call, where the model inside has it."""
-        listener: Callable[[int], None] = self.__getattr__("progress")
-        return listener
-
-    @progress.setter
-    def progress(self, listener: Callable[[int], None]) -> None:
-        """Choose what is called with the number of tokens scored since the last call."""
-        self.inner.progress = listener  # type: ignore[attr-defined]  # asked for only where there is one
-
-    def keep_journal(self, path: Path) -> Journal | None:
-        """Let a network inside keep its scores in a file as soon as they are known; None where that is not possible.
-
-        Args:
-            path: the file, to which the scores are added in bytes.
-
-        Raises:
-            OutputError: the file cannot be written.
-        """
-        keep = getattr(self.inner, "keep_journal", None)
-        journal: Journal | None = None if keep is None else keep(path)
-        return journal
+    def takes(self, option: str) -> bool:
+        return option not in OF_TEXT and self.inner.takes(option)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _OF_INNER:
@@ -286,20 +232,6 @@ class SpelledModel(Shown, ScoresStrings):
             seen += len(batch)
             yield SpelledDistributions(part, partial(_as_scored, rows))
 
-    def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
-        """Return natural log-probabilities of all tokens after a context: those of the model inside.
-
-        Args:
-            context_ids: ids before the event, `<s>` first.
-
-        Returns:
-            float64 [vocabulary], nats; `<unk>` stands for all unseen words together, whatever their letters.
-
-        Raises:
-            UsageError: an id is outside the vocabulary.
-        """
-        return self.inner.log_distribution(context_ids)  # type: ignore[arg-type]
-
     def writer(self, text: bytes = b"", begin: int | None = None) -> EventWriter:
         """Return what writes the events of a segment as its text, step by step, e.g. for a coder or to draw text.
 
@@ -319,7 +251,7 @@ class SpelledModel(Shown, ScoresStrings):
             InputError: the id is outside the vocabulary.
         """
         string = self.vocabulary.token(token)
-        return unescaped(string) if reserved_policy(self.inner) in ("escape", None) else string
+        return unescaped(string) if self.reserved in ("escape", None) else string
 
     def save(self, path: str | Path) -> None:
         """Write the model: the folder of the model inside, with a folder `spelling` in it.
@@ -342,7 +274,7 @@ class SpelledModel(Shown, ScoresStrings):
         Args:
             reserved: refuse, escape or unk (a literal `<unk>` is then spelled).
         """
-        return self.around(with_reserved([self.inner], reserved)[0])
+        return self.around(self.inner.with_reserved(reserved))
 
     def around(self, inner: LanguageModel) -> SpelledModel:
         """Return another model with this speller.
@@ -360,9 +292,8 @@ class SpelledModel(Shown, ScoresStrings):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model, as plain values."""
-        inner: dict[str, Any] = getattr(self.inner, "to_dict", dict)()
         own = {"vocabulary": "spelled", "label": self.label, "fingerprint": self.fingerprint}
-        return {**inner, **own, **self.learned()}
+        return {**self.inner.to_dict(), **own, **self.learned()}
 
     def learned(self) -> dict[str, Any]:
         """Return what was learned of a text: nothing for a model of characters, else how words and white space are made.
@@ -388,11 +319,9 @@ def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
     return replace(scored, extra={**rows.extra, **scored.extra})
 
 
-_OF_MACHINE = ("options", "workers", "progress", "server")  # how a network computes, and what was chosen about it
-_OF_DISTRIBUTIONS = ("log_distributions", "contexts_at_a_time", "unk_probability")
 _OF_TRAINING = ("settings", "order", "record", "types")
 _OF_MIXTURES = ("components", "weights", "estimation", "read_as")
-_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING, *_OF_MIXTURES))
+_OF_INNER = frozenset((*_OF_TRAINING, *_OF_MIXTURES))
 
 
 def _characters(block: Segments, batch: ScoreBatch, rows: NDArray[np.int64]) -> list[str]:
@@ -405,7 +334,7 @@ def _characters(block: Segments, batch: ScoreBatch, rows: NDArray[np.int64]) -> 
 def refuse_unspellable(model: LanguageModel) -> None:
     """Refuse a model that no speller can make exact."""
     policy, problem = policy_of(model), ""
-    if getattr(model, "is_spelled", False):
+    if model.is_spelled:
         problem = "its unseen words are spelled already"
     elif model.tokenizer.unit not in ("word", "character"):
         problem = f"its tokens are {model.tokenizer.unit}s: a speller is for models of words or characters"
@@ -420,7 +349,7 @@ def refuse_unspellable(model: LanguageModel) -> None:
         )
     elif policy.line_ends != "event" or not policy.scores_first_tokens:
         problem = "it does not predict the ends of lines, so that a text has no probability; train it with </s>"
-        if hasattr(model, "options"):
+        if model.options is not None:
             problem = (
                 "as it was told to score, it does not predict all tokens and the ends of lines, so that a text has no "
                 "probability; leave out end, first-token and protocol"

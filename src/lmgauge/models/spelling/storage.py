@@ -30,12 +30,9 @@ CONFIG, CHARACTERS = "config.json", "characters"
 def save_spelled(model: SpelledModel, path: str | Path) -> None:
     """Write the folder of a spelled model; see `SpelledModel.save`."""
     # Raises OutputError: it cannot be written; nothing is left behind.
-    save = getattr(model.inner, "save", None)
-    if save is None:
-        raise UsageError(f"{model.inner.label}: a {type(model.inner).__name__} has no method save(path) to keep it by")
     refuse_file(path)
-    with writing_around(Path(path), is_ours=getattr(model.inner, "may_replace", _never)) as (folder, inside):
-        save(inside)
+    with writing_around(Path(path), is_ours=model.inner.may_replace) as (folder, inside):
+        model.inner.save(inside)
         add_spelling(model, folder)
 
 
@@ -60,10 +57,6 @@ def is_spelling_folder(path: Path) -> bool:
     True
     """
     return {file.name for file in path.iterdir()} <= {CONFIG, CHARACTERS}
-
-
-def _never(path: Path) -> bool:
-    return False
 
 
 def refuse_file(path: str | os.PathLike[str]) -> None:

@@ -28,6 +28,7 @@ class GgufEngine:
     """Scores jobs in order, several that are short at a time, showing no token twice that the network still holds."""
 
     carries_state = False
+    journal = log_distributions = None
     # What is shown of a running context at a time, and so the rounding, depends on nothing but the text.
     segment_by_segment, computes_elsewhere = True, False
     # Products of other shapes round in another order, and the activations of quantized layers are rounded to eight bits.

@@ -118,17 +118,22 @@ class CompletionsModel(ScoresStrings):
 
     blocks_are_independent = False
     tolerance = _TOLERANCE
+    options: ScoringOptions
+    progress: Callable[[int], None]
 
     def __init__(self, server: Server, policy: ContextPolicy, options: ScoringOptions) -> None:
         self.server, self.context_policy, self.options = server, policy, options
         self.label = PurePath(server.model).name or server.model
-        self.progress: Callable[[int], None] = lambda tokens: None
+        self.progress = lambda tokens: None
         # Who writes tables knows the strings of a batch by their identity, which no later batch may get.
         self._strings: list[TokenStrings] = []
         self._altered, self._special = 0, list[str]()
         self._identity = json.dumps(server.identity(), sort_keys=True, default=str)
         self.vocabulary: Vocabulary = UnknownVocabulary(self._identity)
         self.tokenizer = ServerTokenizer(self.vocabulary.fingerprint[:6])
+
+    def takes(self, option: str) -> bool:
+        return option == "bos" or super().takes(option)
 
     @cached_property
     def fingerprint(self) -> str:

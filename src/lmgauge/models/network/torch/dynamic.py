@@ -49,6 +49,7 @@ class DynamicModel(ScoresStrings):
     # numbers. The context of a prediction is its segment; by the weights it sees all segments before.
 
     blocks_are_independent = False
+    tolerance: float
 
     def __init__(self, model: NeuralModel, rate: float) -> None:
         # Take a network whose segments are contexts of their own.
