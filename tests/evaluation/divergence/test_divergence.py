@@ -39,7 +39,8 @@ def compare(
 ) -> Divergence:
     chosen = {name: options.pop(name) for name in ("events", "top_k", "seed", "threads") if name in options}
     settings = DivergenceSettings(**{"events": None, **chosen})
-    return divergence(completed(a), [completed(b)], Corpus.from_strings(lines, block_bytes=block_bytes), settings, **options)[0]
+    corpus = Corpus.from_strings(lines, block_bytes=block_bytes)
+    return divergence(completed(a), [completed(b)], corpus, settings, **options)[0]
 
 
 def histories(model: LanguageModel, lines: Sequence[str]) -> list[tuple[list[int], int]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 import lmgauge
 from lmgauge.models import ClassModel
-from lmgauge.models.cache.model import CacheModel, _Language
+from lmgauge.models.cache.model import CacheModel
 from lmgauge.models.cache.settings import CacheSettings
 from lmgauge.models.classes.definitions import read_classes
 from lmgauge.models.mixture.model import MixtureModel
@@ -147,8 +147,8 @@ def _seal_cache(folder: Path, config: dict[str, Any]) -> None:
     tokens = json.loads((folder / "vocabulary.json").read_bytes())
     vocabulary = Vocabulary.from_tokens(tokens, closed=config["vocabulary"] == "closed")
     settings = CacheSettings(order=config["order"], window=config["window"], decay=config["decay"])
-    language = _Language(vocabulary, load_tokenizer(config["tokenizer"], folder), config["reserved"])
-    config["fingerprint"] = CacheModel(language, settings).fingerprint
+    tokenizer = load_tokenizer(config["tokenizer"], folder)
+    config["fingerprint"] = CacheModel(vocabulary, tokenizer, config["reserved"], settings).fingerprint
 
 
 def _seal_classes(folder: Path, config: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.digests import digest
-from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions, rows_among
+from lmgauge.distributions.blocks import BatchDistributions, BlockDistributions, rows_among
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
@@ -45,19 +45,6 @@ FORMAT_VERSION = 1
 _CONFIG, _VOCABULARY = "config.json", "vocabulary.json"
 
 
-@dataclass(frozen=True)
-class _Language:
-    """What a cache shares with the model beside it."""
-
-    vocabulary: Vocabulary
-    tokenizer: Tokenizer
-    reserved: ReservedPolicy
-
-    def __post_init__(self) -> None:
-        if self.reserved not in RESERVED_POLICIES:
-            raise UsageError(f"reserved must be one of {', '.join(RESERVED_POLICIES)}; got {self.reserved!r}")
-
-
 class CacheModel(ScoresStrings):
     """Predicts each event by what went by before it, in this text; it is scored before it is counted."""
 
@@ -66,9 +53,13 @@ class CacheModel(ScoresStrings):
     blocks_are_independent = False
     context_policy = ContextPolicy(unit="stream")
 
-    def __init__(self, language: _Language, settings: CacheSettings) -> None:
-        # Take what it shares with a model; use `beside`.
-        self._language, self.settings = language, settings
+    reserved: ReservedPolicy
+
+    def __init__(
+        self, vocabulary: Vocabulary, tokenizer: Tokenizer, reserved: ReservedPolicy, settings: CacheSettings
+    ) -> None:
+        # Take what it shares with the model beside it; use `beside`.
+        self.vocabulary, self.tokenizer, self.reserved, self.settings = vocabulary, tokenizer, reserved, settings
         self._replayed: tuple[NDArray[np.uint32], CacheCounts] | None = None
 
     @classmethod
@@ -81,27 +72,12 @@ class CacheModel(ScoresStrings):
                 f"{model.label}: a cache needs a model that scores each event of a text, the end of a line as </s> "
                 "(--end eos, --first-token bos)"
             )
-        return cls(_Language(model.vocabulary, model.tokenizer, model.reserved or "refuse"), settings)
+        return cls(model.vocabulary, model.tokenizer, model.reserved or "refuse", settings)
 
     @property
     def label(self) -> str:
         """Short name for signatures, e.g. `cache500`."""
         return self.settings.label
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """Return tokens and ids."""
-        return self._language.vocabulary
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """Return how text becomes tokens."""
-        return self._language.tokenizer
-
-    @property
-    def reserved(self) -> ReservedPolicy:
-        """Return what a reserved token in the text means."""
-        return self._language.reserved
 
     @cached_property
     def fingerprint(self) -> str:
@@ -112,7 +88,9 @@ class CacheModel(ScoresStrings):
 
     def with_reserved(self, reserved: ReservedPolicy) -> CacheModel:
         """Return the same cache with another meaning of reserved tokens in the text."""
-        return CacheModel(_Language(self.vocabulary, self.tokenizer, reserved), self.settings)
+        if reserved not in RESERVED_POLICIES:
+            raise UsageError(f"reserved must be one of {', '.join(RESERVED_POLICIES)}; got {reserved!r}")
+        return CacheModel(self.vocabulary, self.tokenizer, reserved, self.settings)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch for each block of segments, in order; each event is scored, then counted."""
@@ -193,39 +171,29 @@ class CacheModel(ScoresStrings):
         return f"CacheModel({self.label}, {len(self.vocabulary):,} tokens)"
 
 
-class _Walk(BlockDistributions):
+class _Walk(BatchDistributions):
     """The distributions of a cache at events of one block; blocks are walked in order, each once."""
 
     def __init__(self, counts: CacheCounts, batch: ScoreBatch, rows: NDArray[np.int64]) -> None:
-        self._counts, self._batch, self._rows, self._walked = counts, batch, rows, 0
-        self.vocabulary_size = counts.size
+        super().__init__(batch.of_rows(rows), counts.size)
+        self._counts, self._ids, self._rows, self._walked = counts, batch.token_ids, rows, 0
 
-    def __len__(self) -> int:
-        return len(self._rows)
+    def tile(self, rows: slice, targets: NDArray[np.int64]) -> Tile:
+        p = np.empty((len(targets), self.vocabulary_size))
+        for place, row in enumerate(self._rows[rows].tolist()):
+            self._walk(row)
+            p[place] = self._counts.distribution()
+        with np.errstate(divide="ignore"):
+            logprob = np.log(p)
+        return Tile(lambda: logprob, targets)
 
-    def tiles(self) -> Iterator[Tile]:
-        ids = self._batch.token_ids.astype(np.int64)
-        at_a_time = max(1, TILE_ENTRIES // self._counts.size)
-        for begin in range(0, len(self._rows), at_a_time):
-            rows = self._rows[begin : begin + at_a_time]
-            p = np.empty((len(rows), self._counts.size))
-            for place, row in enumerate(rows.tolist()):
-                self._walk(ids, row)
-                p[place] = self._counts.distribution()
-            with np.errstate(divide="ignore"):
-                logprob = np.log(p)
-            yield Tile(lambda logprob=logprob: logprob, ids[rows])  # type: ignore[misc]
-
-    def _walk(self, ids: NDArray[np.int64], row: int) -> None:
-        for token in ids[self._walked : row].tolist():
+    def _walk(self, row: int) -> None:
+        for token in self._ids[self._walked : row].tolist():
             self._counts.add(token)
         self._walked = max(self._walked, row)
 
     def end(self) -> None:
-        self._walk(self._batch.token_ids.astype(np.int64), len(self._batch))
-
-    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        return self._batch.of_rows(self._rows)
+        self._walk(len(self._ids))
 
 
 @dataclass
@@ -249,5 +217,5 @@ def load_cache(path: str | Path) -> CacheModel:
     with describing(path, "a cache"):
         vocabulary = Vocabulary.from_tokens(tokens, closed=config.vocabulary == "closed")
         settings = CacheSettings(order=config.order, window=config.window, decay=config.decay)
-    model = CacheModel(_Language(vocabulary, tokenizer, config.reserved), settings)
+    model = CacheModel(vocabulary, tokenizer, config.reserved, settings)
     return checked(model, path, config.fingerprint)

@@ -70,9 +70,7 @@ def together(models: Sequence[LanguageModel], names: Sequence[str] | None = None
     spelled = [model for model in models if isinstance(model, SpelledModel)]
     if spelled and len(spelled) == len(models) and all(_alike(spelled[0], other) for other in spelled[1:]):
         return Together(tuple(model.inner for model in spelled), "tokens", shown, spelled[0])
-    by_byte = any(
-        isinstance(model, MixtureModel) and model.read_as == "bytes" for model in models
-    )
+    by_byte = any(isinstance(model, MixtureModel) and model.read_as == "bytes" for model in models)
     alike = len({model.tokenizer.fingerprint for model in models}) == 1
     if not spelled and not by_byte and (alike or not all(map(is_readable, models))):
         return Together(tuple(models), "tokens", shown)

@@ -14,16 +14,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.context_policy import policy_of
 from lmgauge.contexts import last_sentence
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.errors import UsageError
 from lmgauge.models.protocol import LanguageModel, check_context
-from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.models.spelling.byte_view_characters import END, CharacterBytes, split_characters
 from lmgauge.models.spelling.byte_view_masses import AFTER_IMPOSSIBLE, Floats, log_of, segments_of
 from lmgauge.models.spelling.byte_view_words import WordBytes
 from lmgauge.models.spelling.model import SpelledModel
+from lmgauge.models.wrapped import WrappedModel
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
@@ -35,8 +35,6 @@ from lmgauge.threads import OfProcess, map_in_order, thread_count
 _FIRST_BYTE = len(SPECIAL_TOKENS)
 _NUL = 0
 _READING = OfProcess(threading.Lock)
-_TOKENIZER = make_tokenizer("byte")
-_VOCABULARY = Vocabulary.from_tokens([f"<0x{byte:02X}>" for byte in range(256)], closed=True)
 
 
 class _Reader(Protocol):
@@ -51,21 +49,21 @@ class _Reader(Protocol):
         ...
 
 
-class ByteView(ScoresStrings):
+class ByteView(WrappedModel):
     """A model seen as one of bytes; all 256 are its vocabulary, and NUL, which no text has, is impossible."""
 
     # Its probabilities are those of the model to the last digit: where the model's own sum to one but for rounding (1e-8,
     # where tables hold 32 bits), so do those of the view.
 
-    tokenizer = _TOKENIZER
-    vocabulary = _VOCABULARY
+    tokenizer = make_tokenizer("byte")
+    vocabulary = Vocabulary.from_tokens([f"<0x{byte:02X}>" for byte in range(256)], closed=True)
 
     def __init__(self, model: LanguageModel, name: str | None = None) -> None:
         problem = why_not_readable(model)
         if problem:
             raise UsageError(f"{name or model.label} cannot be read as bytes: {problem}")
-        self.model = model
-        self._inner = model.inner if isinstance(model, SpelledModel) else model
+        super().__init__(model)
+        self._inside = model.inner if isinstance(model, SpelledModel) else model
 
     def _reader(self) -> _Reader:
         with _READING.value:  # one thread makes it: it may be as large as the model
@@ -73,36 +71,11 @@ class ByteView(ScoresStrings):
 
     @cached_property
     def _own_reader(self) -> _Reader:
-        if isinstance(self.model, SpelledModel) and self.model.speller is not None:
-            return WordBytes(self.model)
-        if self.model.tokenizer.unit == "character":
-            return _Characters(self.model)
-        return _Bytes(self.model)
-
-    @property
-    def label(self) -> str:
-        """Short name of the model."""
-        return self.model.label
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the model, which determines all probabilities."""
-        return self.model.fingerprint
-
-    @property
-    def context_policy(self) -> ContextPolicy:
-        """That of the model."""
-        return policy_of(self.model)
-
-    @property
-    def blocks_are_independent(self) -> bool:
-        """Return True if those of the model are."""
-        return self.model.blocks_are_independent
-
-    @property
-    def tolerance(self) -> float:
-        """Return nats by which rows may differ when they are scored again: as those of the model."""
-        return self.model.tolerance
+        if isinstance(self.inner, SpelledModel) and self.inner.speller is not None:
+            return WordBytes(self.inner)
+        if self.inner.tokenizer.unit == "character":
+            return _Characters(self.inner)
+        return _Bytes(self.inner)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch for each block of segments, in order; a row for each byte, and for each end of a segment."""
@@ -111,15 +84,15 @@ class ByteView(ScoresStrings):
             yield from map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
             return
         blocks, scored, asked = tee(segments, 3)
-        batches = self._inner.score(scored, spans=True, threads=threads)
-        distributions = distributions_of(self._inner, asked, threads=threads)
+        batches = self._inside.score(scored, spans=True, threads=threads)
+        distributions = distributions_of(self._inside, asked, threads=threads)
         for block, batch, whole in zip(blocks, batches, distributions, strict=True):
             yield self._rows(block, batch, spans, whole)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """Return the batch of one block whose segments are contexts of their own."""
         # -> its rows, with `logprob`, float64 [bytes and ends], nats.
-        return self._rows(block, self._inner.score_block(block, spans=True), spans, None)
+        return self._rows(block, self._inside.score_block(block, spans=True), spans, None)
 
     def _rows(self, block: Segments, batch: ScoreBatch, spans: bool, whole: BlockDistributions | None) -> ScoreBatch:
         if block.given_starts is not None:
@@ -157,7 +130,9 @@ class ByteView(ScoresStrings):
 
     def _before(self, segments: list[bytes]) -> NDArray[np.uint32]:
         # Ids of the model inside before a segment, `<s>` first.
-        ids = encode(segments_of(segments), self._inner.tokenizer, self._inner.vocabulary, bos=False, reserved="escape").ids
+        ids = encode(
+            segments_of(segments), self._inside.tokenizer, self._inside.vocabulary, bos=False, reserved="escape"
+        ).ids
         return np.concatenate(([BOS], ids)).astype(np.uint32)
 
 
