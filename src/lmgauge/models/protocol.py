@@ -147,7 +147,9 @@ class Traits(Protocol):
 
     def takes(self, option: str) -> bool:
         """Return True if it takes a scoring option."""
-        return self.options is not None and option not in ("bos", *OF_PROCESSES, *OF_TEXT)
+        if option in OF_TEXT:
+            return self.is_of_another_program
+        return self.options is not None and option not in ("bos", *OF_PROCESSES)
 
     @default
     def reserved(self) -> ReservedPolicy | None:

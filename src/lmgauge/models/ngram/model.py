@@ -22,7 +22,7 @@ from lmgauge.models.ngram.states import StepsWords
 from lmgauge.models.ngram.storage import NgramConfig, is_ngram_folder, read_model, write_model
 from lmgauge.models.ngram.sums import SumsSegments
 from lmgauge.models.ngram.tables import NgramTables
-from lmgauge.models.protocol import NGRAM_MODEL_TYPE, OF_TEXT, check_context, checked
+from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context, checked
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
@@ -91,14 +91,6 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
     def reserved(self) -> ReservedPolicy:
         """What a reserved token in the text means."""
         return self.settings.reserved
-
-    def takes(self, option: str) -> bool:
-        """Return True for how text is cut into words, where the file of another program does not say it.
-
-        Args:
-            option: the name of one of `ScoringOptions`.
-        """
-        return super().takes(option) or (self.is_of_another_program and option in OF_TEXT)
 
     @property
     def is_of_another_program(self) -> bool:

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import tee
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,18 +36,6 @@ _NUL = 0
 _READING = OfProcess(threading.Lock)
 
 
-class _Reader(Protocol):
-    """What a kind of model says of bytes."""
-
-    def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
-        # Log-probability of each byte and each end of a segment, float64 [bytes and ends], nats.
-        ...
-
-    def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
-        # Probabilities of what follows a text, float64 [257]; zeros where the text is impossible.
-        ...
-
-
 class ByteView(WrappedModel):
     """A model seen as one of bytes; all 256 are its vocabulary, and NUL, which no text has, is impossible."""
 
@@ -74,7 +61,9 @@ class ByteView(WrappedModel):
         if isinstance(self.inner, SpelledModel) and self.inner.speller is not None:
             return WordBytes(self.inner)
         if self.inner.tokenizer.unit == "character":
-            return _Characters(self.inner)
+            return CharacterBytes(
+                self._inside, self.inner.unseen_characters if isinstance(self.inner, SpelledModel) else None
+            )
         return _Bytes(self.inner)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
@@ -146,31 +135,6 @@ def _is_text(data: bytes) -> bool:
     return split is not None and not split[1]
 
 
-class _Characters:
-    """Reads the bytes of a model of characters."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-        inner, unseen = (model.inner, model.unseen_characters) if isinstance(model, SpelledModel) else (model, None)
-        self._inner, self._bytes = inner, CharacterBytes(inner, unseen)
-
-    def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
-        # Log-probability of each byte and each end, float64 [bytes and ends], nats; see `_Reader`.
-        return self._bytes.logprobs(block, batch, whole)
-
-    def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
-        # Probabilities of what follows a text, float64 [257] by byte; see `_Reader`.
-        split = split_characters(text)
-        if split is None:
-            return np.zeros(END + 1)
-        ids = np.concatenate((context, self._inner.vocabulary.ids(split[0]))).astype(np.uint32)
-        p = np.exp(self._inner.log_distribution(ids))
-        total = 1.0
-        if split[1]:
-            total = self._bytes.next_bytes(p, split[1][:-1])[split[1][-1]]
-        return self._bytes.next_bytes(p, split[1]) / total if total > 0 else np.zeros(END + 1)
-
-
 class _Bytes:
     """Reads the bytes of a model of bytes, whose `<unk>` is shared out evenly among the bytes that it does not know."""
 
@@ -185,14 +149,18 @@ class _Bytes:
         self._share = 1.0 / max(1, int(np.count_nonzero(self._unknown)))
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
-        # Log-probability of each byte and each end, float64 [bytes and ends], nats; see `_Reader`.
+        # Log-probability of each byte and each end of a segment, float64 [bytes and ends], nats.
         return batch.logprob + np.where(batch.kind == OOV, np.log(self._share), 0.0)
 
     def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
-        # Probabilities of what follows a text, float64 [257] by byte; see `_Reader`.
+        # Probabilities of what follows a text, float64 [257] by byte; zeros where the text is impossible.
         own = self._ids[np.frombuffer(text, np.uint8)].astype(np.uint32)
         p = np.exp(self._model.log_distribution(np.concatenate((context, own))))
         return np.append(np.where(self._unknown, p[UNK] * self._share, p[self._ids]), p[EOS])
+
+
+_Reader = WordBytes | CharacterBytes | _Bytes
+"""What a kind of model says of bytes."""
 
 
 def byte_views(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> list[ByteView]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 
@@ -28,6 +29,7 @@ class CharacterBytes:
     """What the distributions of a model of characters say of the bytes of each character."""
 
     def __init__(self, model: LanguageModel, unseen: UnseenCharacters | None) -> None:
+        self._model = model
         self._unseen = np.zeros(0) if unseen is None else unseen.probabilities
         tokens = model.vocabulary.tokens[len(SPECIAL_TOKENS) :]
         known = sorted((ord(token), i) for i, token in enumerate(tokens, len(SPECIAL_TOKENS)) if len(token) == 1)
@@ -79,14 +81,24 @@ class CharacterBytes:
         total: Floats = mass[: len(events)] + mass[len(events) :][which] * range_sums(self._unseen, low, high)
         return total
 
-    def next_bytes(self, p: Floats, begun: bytes) -> Floats:
-        """Return the probabilities of the bytes that may follow those of a character, float64 [257].
+    def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
+        """Return the probabilities of what follows a text, float64 [257]; zeros where the text is impossible."""
+        split = split_characters(text)
+        if split is None:
+            return np.zeros(END + 1)
+        ids = np.concatenate((context, self._model.vocabulary.ids(split[0]))).astype(np.uint32)
+        p = np.exp(self._model.log_distribution(ids))
+        total = self.one_more(p, split[1][:-1])[split[1][-1]] if split[1] else 1.0
+        return self.one_more(p, split[1]) / total if total > 0 else np.zeros(END + 1)
+
+    def one_more(self, p: Floats, begun: bytes) -> Floats:
+        """Return the probabilities that a character begins with some bytes and each byte, float64 [257].
 
         >>> import lmgauge
         >>> text = lmgauge.Corpus.from_strings(["ab", "ä"])
         >>> model = lmgauge.train("witten-bell", text, tokenizer="character", vocabulary="spelled")
         >>> p = np.exp(model.inner.log_distribution([1]))
-        >>> following = CharacterBytes(model.inner, model.unseen_characters).next_bytes(p, b"")
+        >>> following = CharacterBytes(model.inner, model.unseen_characters).one_more(p, b"")
         >>> round(float(following.sum()), 6), bool(following[0xC3] > following[0xC2])
         (1.0, True)
         """
@@ -116,23 +128,17 @@ class CharacterBytes:
 def split_characters(text: bytes) -> tuple[str, bytes] | None:
     """Return the whole characters of a text and the bytes of one that has only begun; None where it cannot be UTF-8."""
     # split_characters("5 €".encode()[:-1]), split_characters(b"\xff") -> (('5 ', b'\xe2\x82'), None)
-    size = next((n for n in range(1, min(_LONGEST, len(text) + 1)) if text[-n] >= 0xC0), 0)
-    whole, begun = text[: len(text) - size], text[len(text) - size :]
-    if size and UTF8_LENGTHS[begun[0]] <= size:
-        whole, begun = text, b""
+    decoder = getincrementaldecoder("utf-8")()
     try:
-        return None if begun and not may_begin_character(begun) else (whole.decode(), begun)
+        return decoder.decode(text), decoder.getstate()[0]
     except UnicodeDecodeError:
         return None
 
 
 def may_begin_character(text: bytes) -> bool:
     """Return True if the UTF-8 of one character begins with these bytes, or is these bytes."""
-    size = 0 if 0x80 <= text[0] < 0xC2 or text[0] > 0xF4 else int(UTF8_LENGTHS[text[0]])
-    if len(text) > size:
-        return False
-    low, high = _code_points(np.frombuffer(text, np.uint8), np.zeros(1, np.int64), len(text))
-    return bool(low[0] < high[0]) and all(byte & 0xC0 == 0x80 for byte in text[1:])
+    split = split_characters(text)
+    return split is not None and len(split[0]) + bool(split[1]) == 1
 
 
 def _code_points(data: NDArray[np.uint8], begins: Ints, size: int) -> tuple[Ints, Ints]:

@@ -239,7 +239,7 @@ class WordBytes:
             return np.zeros(END + 1, np.int64), np.zeros(END + 1, np.int64), np.zeros(END + 1)
         characters = self._spelling.speller.characters
         ids = np.concatenate(([BOS], characters.vocabulary.ids(split[0]))).astype(np.uint32)
-        q = self._letters.next_bytes(np.exp(characters.log_distribution(ids)), split[1])
+        q = self._letters.one_more(np.exp(characters.log_distribution(ids)), split[1])
         q[END] = 0.0
         q *= np.exp(self._letters_of(segments_of([split[0].encode()]))[:-1].sum())
         first, last = self._known(begun)
