@@ -13,8 +13,7 @@ from lmgauge.tasks.alternatives import Lattice
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.metrics.error_rates import EditRate
 from lmgauge.tasks.metrics.protocol import TaskMetric
-from lmgauge.tasks.nbest.lines import by_id
-from lmgauge.tasks.nbest.references import speakers_of
+from lmgauge.tasks.nbest.references import by_id, speakers_of
 from lmgauge.tasks.parallel import ParallelFiles, Path, find_outputs, paths_of
 from lmgauge.tasks.records import check_once, merged, places, whole
 from lmgauge.tasks.scoring import check_sources

@@ -32,20 +32,19 @@ class RowParts:
     def add(self, rows: Rows) -> None:
         """Read the parts of the rows of a segment."""
         # rows: of the segment, [n].
-        spelled = rows.kind == SPELLED
+        spelled, spelling, separator = rows.kind == SPELLED, rows.part(SPELLING), rows.part(SEPARATOR)
         self.rows += len(rows)
         self.spelled += int(spelled.sum())
-        self.separated += len(rows.separator)
-        if not len(rows.spelling):
+        self.separated += len(separator)
+        if not len(spelling):
             self._note(rows, spelled, "is spelled, but there is no column `spelling` that pays for its letters")
-        for name in (SPELLING, SEPARATOR):
-            column = getattr(rows, name)
+        for name, column in ((SPELLING, spelling), (SEPARATOR, separator)):
             if len(column):
                 self._note(rows, ~(column <= 0), f"has a {name} that is NaN or above 0", column)
-        if len(rows.spelling):
-            self._note(rows, spelled & (rows.spelling == 0), "is spelled, but nothing is paid for its letters")
-            self._note(rows, ~spelled & (rows.spelling != 0), "is not spelled, but has a spelling", rows.spelling)
-        if len(rows.spelling) or len(rows.separator):
+        if len(spelling):
+            self._note(rows, spelled & (spelling == 0), "is spelled, but nothing is paid for its letters")
+            self._note(rows, ~spelled & (spelling != 0), "is not spelled, but has a spelling", spelling)
+        if len(spelling) or len(separator):
             event = rows.event_logprob()
             above = event > _ROUNDING * (1 - np.maximum(rows.logprob, -1e300))
             self._note(rows, above, "costs less than its spelling and white space do: the event alone comes to", event)

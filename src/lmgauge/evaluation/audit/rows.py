@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from lmgauge.distributions.blocks import computes_many
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.audit.writers import Writer
 from lmgauge.evaluation.options import AuditSettings
-from lmgauge.scores import ScoreBatch, SegmentRows, iter_segments
+from lmgauge.scores import ScoreBatch, iter_segments
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
 LARGEST_TOLERANCE = 0.01
 AGREEMENT_TOLERANCE = 1e-6
+_columns = attrgetter(*(column.name for column in fields(ScoreBatch)))
 _NEEDED = ("vocabulary", "tokenizer", "score", "log_distribution")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows(SegmentRows):
+class Rows(ScoreBatch):
     """The rows of one segment, beside its text."""
 
     text: bytes = b""
@@ -36,11 +38,19 @@ class Rows(SegmentRows):
     lead: bytes = b""  # text that is given before the segment, where the two were cut into tokens as one
 
     @classmethod
-    def beside(cls, rows: SegmentRows, text: bytes, terminator: int = 1, lead: bytes = b"") -> Rows:
+    def beside(cls, rows: ScoreBatch, text: bytes, terminator: int = 1, lead: bytes = b"") -> Rows:
         """Return rows of the score table beside their text."""
         # rows: of one segment, [n].
-        columns = {part.name: getattr(rows, part.name) for part in fields(SegmentRows)}
-        return cls(**columns, text=text, terminator=terminator, lead=lead)
+        return cls(*_columns(rows), text=text, terminator=terminator, lead=lead)  # type: ignore[misc]
+
+    @property
+    def given(self) -> NDArray[np.uint32]:
+        """The tokens of the text given before the segment, where they are known: uint32 [m], index into `strings`."""
+        return self.token_ids[:0] if self.before is None else self.before.ids
+
+    def part(self, name: str) -> NDArray[np.float64]:
+        """Return an optional column, [n]; empty if the table has none of this name."""
+        return self.extra.get(name, np.zeros(0))
 
     def piece(self, event: int) -> bytes:
         """Return the bytes that an event spans."""
