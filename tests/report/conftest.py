@@ -23,8 +23,8 @@ from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.filtering.documents import DocumentScores, DocumentSums, Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
-from lmgauge.filtering.results import Bins, Example, PlanSummary, Tally
-from lmgauge.filtering.rules import PerplexityLimits, judge
+from lmgauge.filtering.results import Bins, Drawn, Example, PlanSummary, Problem, Tally
+from lmgauge.filtering.rules import Reason, judge
 from lmgauge.filtering.selection import SelectedShare, Selection, SelectionExample
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
@@ -149,7 +149,6 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     """Documents that were filtered, with names and texts that try to drive a terminal."""
     names = tuple([HOSTILE, LONG, *(f"m{i}" for i in range(models))][:models])
     group_names = [HOSTILE, LONG, *(f"g{i}" for i in range(groups))][:groups]
-    tally = Tally.of_nothing(names)
     groups_of_all = Groups.of([*group_names, None] * 4)
     size = len(groups_of_all)
     perplexity = np.repeat(np.geomspace(2.0, 1e6, size)[:, None], models, axis=1)
@@ -157,15 +156,17 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     totals = DocumentSums(-9 * np.log(np.minimum(perplexity[:, 0], 1e9)), *(np.full(size, n) for n in (9, 0, 1, 1)))
     vars(totals)["perplexity"] = perplexity[:, 0]
     scores = DocumentScores(np.full(size, 50), dict.fromkeys(names, totals), {})
-    tally.count(scores, judge(FilterRules(max_perplexity=100, min_bytes=10), scores), groups_of_all)
-    tally.count_problem("no text", f"{HOSTILE}: {LONG}")
-    for key, reason in enumerate(("stays", "perplexity above")):
-        texts = (HOSTILE, LONG, "", "\u05d0\u202e\u05d1 <script>alert(1)</script>", "x" * 400)
-        tally.draw(reason, [Example(key, HOSTILE * 30, text, dict.fromkeys(names, 9.5)) for text in texts])
-    limits = tuple(PerplexityLimits(name, group, 2.0, None, (9.0,)) for name in names for group in (*group_names, None))
-    tally.stand_in = 4
+    texts = (HOSTILE, LONG, "", "\u05d0\u202e\u05d1 <script>alert(1)</script>", "x" * 400)
+    reasons: tuple[Reason, ...] = ("stays", "perplexity above")
+    drawn = {
+        reason: Drawn([Example(key, HOSTILE * 30, text, dict.fromkeys(names, 9.5)) for text in texts])
+        for key, reason in enumerate(reasons)
+    }
+    judgement = judge(FilterRules(max_perplexity=100, min_bytes=10), scores)
+    problems = {"no text": Problem(1, f"{HOSTILE}: {LONG}")}
+    tally = replace(Tally.of(scores, judgement, groups_of_all, problems, drawn), stand_in=4)
     signatures = dict.fromkeys(names, "doc|v:1")
-    summary = PlanSummary(names, signatures, (HOSTILE, LONG), limits, HOSTILE, None)
+    summary = PlanSummary(names, signatures, (HOSTILE, LONG), HOSTILE, None)
     return lmgauge.results.FilteredDocuments.of(summary, [tally], HOSTILE, before=1)
 
 
