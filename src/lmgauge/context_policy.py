@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from lmgauge.choices import (
     PROTOCOL_NAMES,
@@ -124,12 +124,6 @@ class ContextPolicy:
         if self.given is not None:
             parts.append(f"given={self.given}")
         return ",".join(parts)
-
-
-def policy_of(model: Any) -> ContextPolicy:
-    """Return the context policy of a model; one of your own may give it as text, or leave it out for `sentence`."""
-    policy = model.context_policy
-    return policy if isinstance(policy, ContextPolicy) else ContextPolicy.parse(str(policy))
 
 
 def shared_policy(policies: Sequence[ContextPolicy]) -> ContextPolicy:

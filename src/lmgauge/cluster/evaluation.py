@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from lmgauge.api.inputs import PATHS, Model, Text, followed, named_models, one_text
 from lmgauge.cluster.record import ShardRecord, StoredParts, digest_of
-from lmgauge.context_policy import policy_of
 from lmgauge.counted_note import CountedNote, merged_notes
 from lmgauge.decoding import Meta, Whole
 from lmgauge.distributions.columns import WithColumns
@@ -137,7 +136,7 @@ class EvaluationWork:
 
 
 def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None:
-    if policy_of(model).runs_on:
+    if model.context_policy.runs_on:
         raise UsageError(
             f"{model.label}: its context runs on over the whole text, which shards would cut: leave out --shard, or "
             "choose a context of one segment (--context sentence)"

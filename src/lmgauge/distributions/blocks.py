@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import policy_of
 from lmgauge.contexts import EventContexts
 from lmgauge.distributions.reductions import Columns, PairReduction, Reduction
 from lmgauge.distributions.tile import Tile
@@ -84,7 +83,7 @@ def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events
     """Yield the distributions of a model that answers one question at a time, in tiles."""
     # batches: its rows, in order.
     # Raises UsageError: first tokens are not scored, so that contexts are not whole.
-    policy = policy_of(model)
+    policy = model.context_policy
     if not policy.scores_first_tokens:
         raise UsageError(
             f"{model.label}: whole distributions need whole contexts, but first tokens are unscored (--first-token)"
@@ -146,7 +145,7 @@ def why_not_whole(model: LanguageModel) -> str:
     >>> why_not_whole(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
     ''
     """
-    if not policy_of(model).scores_first_tokens:
+    if not model.context_policy.scores_first_tokens:
         return "first tokens are unscored (--first-token)"
     try:
         model.log_distribution(np.array([BOS], np.uint32))
@@ -171,7 +170,7 @@ def event_counts(model: LanguageModel, block: Segments, *, seen: int = 0) -> NDA
     encoded = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape")
     ids = encoded.ids if block.given_starts is None else encoded.ids[~encoded.is_given]
     counts: NDArray[np.int64] = np.diff(np.flatnonzero(ids == EOS), prepend=-1)
-    policy = policy_of(model)
+    policy = model.context_policy
     if policy.end != "eos":
         counts = counts - 1
     if not policy.scores_first_tokens:

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import DISTRIBUTION_COLUMNS
-from lmgauge.context_policy import policy_of
 from lmgauge.distributions.reduce import reduce
 from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, Reduction, TopK
 from lmgauge.errors import UsageError
@@ -102,7 +101,7 @@ class WordBoundaries:
 
     def __init__(self, model: LanguageModel) -> None:
         self._edges = TokenEdges.of(token_bytes(model.tokenizer, model.vocabulary.tokens), model.tokenizer.unit)
-        self._runs_on = policy_of(model).runs_on
+        self._runs_on = model.context_policy.runs_on
         self.marking = self._edges.marking
         self.reductions: tuple[Reduction, ...] = (Entropy(),)
         if self.marking not in ("whole", "none"):

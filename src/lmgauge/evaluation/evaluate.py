@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.bounds import bound_reasons
 from lmgauge.evaluation.denominators import Denominators, count_denominators
@@ -236,7 +235,7 @@ def evaluate(
     # doing: what is said of the megabytes that are done.
     evaluators = [Evaluator(origin) for origin in origins or map(Origin.of_model, models)]
     counted: dict[int, Denominators] = {}
-    spans = spans or any(policy_of(model).leaves_out for model in models)
+    spans = spans or any(model.context_policy.leaves_out for model in models)
     done = 0
     for block, counts, batches, sums in _score_blocks(models, corpus, by_group, spans, thread_count(threads)):
         for code, part in counts.items():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.decoding import decode
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.signature import text_parts
@@ -48,7 +48,7 @@ class Origin:
         return cls(
             model=name or model.label,
             unit=model.tokenizer.unit,
-            context=str(policy_of(model)),
+            context=str(model.context_policy),
             oov_policy=_oov_policy(model),
             vocabulary_size=len(model.vocabulary) or None,
             fingerprints={

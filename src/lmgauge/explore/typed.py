@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import policy_of
 from lmgauge.distributions.reduce import reduce
 from lmgauge.distributions.reductions import Entropy, Rank, TopK
 from lmgauge.errors import UsageError
@@ -42,7 +41,7 @@ class Typed:
     def __init__(self, model: LanguageModel, name: str) -> None:
         # Typed as words: `<unk>` is then an unseen one, and there is no option that one could be sent to.
         self._model, self.name = model.with_reserved("escape") if model.reserved == "refuse" else model, name
-        whole = policy_of(model).scores_first_tokens
+        whole = model.context_policy.scores_first_tokens
         self.no_tops = "" if whole else "first tokens are unscored, so that contexts are not whole (--first-token)"
         self._lock = threading.Lock()
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lmgauge.choices import BadRecordPolicy
-from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.documents import FIGURES, Documents, DocumentScores, DocumentSums, labels_of, split_lines
 from lmgauge.filtering.options import RecordOptions
@@ -135,7 +134,7 @@ class Scorer:
         return {name: self._signature(model) for name, model in self.models.items()}
 
     def _signature(self, model: LanguageModel) -> str:
-        policy = policy_of(model)
+        policy = model.context_policy
         parts = {
             **text_parts(model.tokenizer.unit, getattr(model.tokenizer, "normalizer", None)),
             "eos": "yes" if policy.end == "eos" else "no",

@@ -244,7 +244,6 @@ class LanguageModel(Backend, Traits, Protocol):
 class _Completed(Traits):
     """A model of somebody else's: what it says counts, and the traits have their defaults where it says nothing."""
 
-    context_policy = ContextPolicy()
     blocks_are_independent = False
     fingerprint = ""
 
@@ -252,9 +251,15 @@ class _Completed(Traits):
         self._model, self.label = model, type(model).__name__
 
     def __getattribute__(self, name: str) -> Any:
-        if name.startswith("_") or name == "computes_many" or not hasattr(self._model, name):
+        if name.startswith("_") or name in ("computes_many", "context_policy") or not hasattr(self._model, name):
             return super().__getattribute__(name)
         return getattr(self._model, name)
+
+    @property
+    def context_policy(self) -> ContextPolicy:
+        """That of the model, which may say it as text, or leave it out for `sentence`."""
+        policy = getattr(self._model, "context_policy", "sentence")
+        return policy if isinstance(policy, ContextPolicy) else ContextPolicy.parse(str(policy))
 
     def computes_many(self, method: str = "distributions") -> bool:
         return _speaks_for_one(self._model, method)
@@ -265,7 +270,7 @@ class _Completed(Traits):
 
 def completed(model: object) -> LanguageModel:
     """Return a model with all that a `LanguageModel` has: itself where its class inherits the traits."""
-    if Traits in type(model).__mro__:
+    if Traits in type(model).__mro__ and isinstance(cast("LanguageModel", model).context_policy, ContextPolicy):
         return cast("LanguageModel", model)
     if not all(hasattr(model, name) for name in ("score", "vocabulary", "tokenizer")):
         raise not_a_model(model)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED
-from lmgauge.context_policy import policy_of
 from lmgauge.contexts import GrowingContext
 from lmgauge.errors import UsageError
 from lmgauge.models.protocol import LanguageModel
@@ -122,7 +121,7 @@ def sample_ids(
     def draw(piece: int) -> NDArray[np.uint32]:
         generator = np.random.default_rng([seed, piece])
         ids = np.empty(lengths[piece], np.uint32)
-        context = GrowingContext(BOS, runs_on=policy_of(model).runs_on)
+        context = GrowingContext(BOS, runs_on=model.context_policy.runs_on)
         for i in range(len(ids)):
             before = context.ids()
             before = before[max(0, len(before) - _LONGEST_CONTEXT) // _LEFT_OUT * _LEFT_OUT :]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.models.protocol import LanguageModel, completed
 from lmgauge.models.scored_text import ScoresStrings
 
@@ -49,7 +49,7 @@ class WrappedModel(ScoresStrings):
     @property
     def context_policy(self) -> ContextPolicy:
         """That of the model inside."""
-        return policy_of(self.inner)
+        return self.inner.context_policy
 
     @property
     def blocks_are_independent(self) -> bool:

@@ -161,8 +161,8 @@ class TranscriptFiles:
                 f"{path}: has no ids, and other files have: name its format (--format kaldi, trn) "
                 "or the field with ids (--id)"
             )
-        corpus = Corpus.from_files(path, reading=replace(reading, id=None, group=reading.id, document=None))
-        records, ids = whole(corpus)
+        corpus = Corpus.from_files(path, reading=replace(reading, group=None, document=None))
+        records, ids = whole(corpus, (Names(), Names()))
         texts = records.references.texts.strings()
         return tuple(Utterance(name, text, None, {}) for name, text in zip(ids, texts, strict=True))
 

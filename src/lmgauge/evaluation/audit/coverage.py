@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.audit.results import Check, Headline, counted, judge
 from lmgauge.evaluation.audit.row_parts import RowParts, unseen_noun
 from lmgauge.evaluation.audit.rows import Rows, Subject
@@ -137,7 +137,7 @@ class Coverage:
         self, subject: Subject | None, unit: str, *, pull: bool = False, policy: ContextPolicy | None = None
     ) -> None:
         self._subject, self._pull = subject, pull
-        self._policy = policy or policy_of(None if subject is None else subject.model)
+        self._policy = policy or (ContextPolicy() if subject is None else subject.model.context_policy)
         self._line_ends = self._policy.line_ends
         self._scored = Denominators()
         self._spelling = Spelling(unit, None if subject is None else subject.tokenizer.detokenize)

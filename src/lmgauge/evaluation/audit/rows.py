@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import policy_of
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.audit.writers import Writer
 from lmgauge.evaluation.options import AuditSettings
@@ -69,7 +68,7 @@ class Subject:
         self.model, self.threads, self.sum_tolerance = model, threads, sum_tolerance
         self.vocabulary, self.tokenizer = model.vocabulary, model.tokenizer
         self.label = model.label
-        policy = policy_of(model)
+        policy = model.context_policy
         self.context = str(policy)
         if policy.leaves_out:
             raise UsageError(

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.choices.results import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
 from lmgauge.evaluation.evaluate import sum_block
@@ -144,7 +143,7 @@ def _blocks(texts: Sequence[str]) -> Iterator[Segments]:
 
 
 def _refuse_running(models: Sequence[LanguageModel], what: str) -> None:
-    running = next((model.label for model in models if policy_of(model).runs_on), None)
+    running = next((model.label for model in models if model.context_policy.runs_on), None)
     if running is not None:
         raise UsageError(
             f"{running}: its context runs on from one text to the next, and {what} contexts of their own "
@@ -326,7 +325,7 @@ class _Choosing:
             "model": "+".join(f"{model.label}@{model.fingerprint[:6]}" for model in self._models),
             "n": str(len(items)),
             "groups": str(len(self._groups) - 1),
-            "context": "+".join(dict.fromkeys(str(policy_of(model)) for model in self._models)),
+            "context": "+".join(dict.fromkeys(str(model.context_policy) for model in self._models)),
             "ties": "half" if items.kind == PAIRS else "shared",
             "independent": items.kind,
             "text": "+".join(digest[:6] for digest in items.texts.hashes),

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.bounds import bound_reasons
 from lmgauge.evaluation.comparison.paired_segments import Paired
@@ -62,7 +61,7 @@ def context_curve(
 ) -> ContextCurve:
     """Score the same tokens under each length."""
     # models: the same model with each of the lengths, in order; stride: tokens from one window to the next, of all lengths.
-    sums, done = StretchSums(len(models), contexts[-1], policy_of(models[0])), 0
+    sums, done = StretchSums(len(models), contexts[-1], models[0].context_policy), 0
 
     def add(block: Segments, batches: list[ScoreBatch]) -> int:
         sums.add(*with_same_events(block, batches))

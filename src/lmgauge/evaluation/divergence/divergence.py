@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import of_events
 from lmgauge.distributions.pairs import Divergences
 from lmgauge.distributions.reduce import reduce_pair
@@ -59,7 +58,7 @@ class ModelFacts:
     @classmethod
     def of(cls, model: LanguageModel, name: str) -> ModelFacts:
         """Return the facts of a model."""
-        return cls(name, model.label, model.fingerprint, str(policy_of(model)), model.alignment)
+        return cls(name, model.label, model.fingerprint, str(model.context_policy), model.alignment)
 
 
 def divergence(

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.base_file import BaseFile, BaseHeader, writing_base
 from lmgauge.evaluation.divergence.base_results import SavedBase, Storage, storage_of, whole_bytes
@@ -61,7 +60,7 @@ def save_base(
             tokenizer_fingerprint=base.tokenizer.fingerprint,
             vocabulary_fingerprint=base.vocabulary.ids_fingerprint,
             vocabulary_size=len(base.vocabulary),
-            context=str(policy_of(base)),
+            context=str(base.context_policy),
             text_sha256=corpus.report.sha256,
             asked_events=events,
             events=stored,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import event_counts
 from lmgauge.errors import InputError
 from lmgauge.progress import say_progress
@@ -66,7 +65,7 @@ def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, se
     generator = np.random.default_rng(seed)
     heap: list[tuple[float, int, _Held]] = []  # negated: the highest number first
     drawn = total_events = total_segments = 0
-    runs_on = any(policy_of(model).runs_on for model in models)
+    runs_on = any(model.context_policy.runs_on for model in models)
     text: list[Segments] = []
     for block in corpus:
         counts = event_counts(models[0], block, seen=total_events)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import Events, distributions_of
 from lmgauge.distributions.pairs import Divergences
 from lmgauge.distributions.reduce import joined, no_events
@@ -92,7 +91,7 @@ def check_candidate(header: BaseHeader, model: LanguageModel, name: str) -> None
             f"{name} has another vocabulary than the stored base {base} ({sizes}), or numbers it otherwise; name both "
             "models in place of the stored base: where the tokens are the same, their order is made so"
         )
-    ours, theirs = str(policy_of(model)), header.context
+    ours, theirs = str(model.context_policy), header.context
     if ours != theirs:
         raise InputError(
             f"{name} scores with the context {ours}, the stored base {base} with {theirs}; give the same --context, "

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import why_not_whole
 from lmgauge.errors import InputError
 from lmgauge.evaluation.membership.results import Membership, ScoreOfSets
@@ -234,7 +233,7 @@ def _signature(
         "k": f"{settings.k:g}",
         "fpr": f"{settings.fpr:g}",
         **text_parts(model.tokenizer.unit, normalizer_of(model)),
-        "context": str(policy_of(model)),
+        "context": str(model.context_policy),
         "independent": independent,
         "text": "+".join(digest[:6] for digest in hashes),
         "vocab": model.vocabulary.fingerprint[:6],

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import why_not_whole
 from lmgauge.distributions.columns import WithColumns
 from lmgauge.errors import InputError, UsageError
@@ -115,7 +114,7 @@ class WordRows:
     ) -> tuple[LanguageModel, WordRows]:
         """Return a model that fills the columns which words need, as far as it can, and what makes the rows of it."""
         # columns: names of further columns.
-        policy = policy_of(model)
+        policy = model.context_policy
         if policy.leaves_out:
             raise UsageError(
                 f"{model.label}: protocol {policy.protocol} leaves tokens unscored, so words have no surprisal; leave "

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.digests import digest
 from lmgauge.distributions.blocks import BatchDistributions, BlockDistributions, rows_among
 from lmgauge.distributions.tile import Tile
@@ -66,7 +66,7 @@ class CacheModel(ScoresStrings):
     def beside(cls, model: LanguageModel, settings: CacheSettings) -> CacheModel:
         """Return a cache over the tokens of a model."""
         # Raises UsageError: the model does not predict `</s>`, or leaves first tokens unscored.
-        policy = policy_of(model)
+        policy = model.context_policy
         if policy.line_ends != "event" or not policy.scores_first_tokens:
             raise UsageError(
                 f"{model.label}: a cache needs a model that scores each event of a text, the end of a line as </s> "

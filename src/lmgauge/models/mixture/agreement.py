@@ -17,7 +17,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.mixture.vocabulary_alignment import Reordered, aligned, strings_of
 from lmgauge.models.network.tokens import NO_ID
@@ -48,7 +47,7 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
                 f"a <unk>, <s> or </s> in the text means {choices[0][1]!r} to {choices[0][0]} and {policy!r} to {name}; "
                 "choose one for all with --reserved (with_reserved in Python)"
             )
-    unscored = [not policy_of(model).counts_line_ends for model in models]
+    unscored = [not model.context_policy.counts_line_ends for model in models]
     for name, other in zip(names, unscored, strict=True):
         if other != unscored[0]:
             without, scoring = (name, names[0]) if other else (names[0], name)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy, policy_of, shared_policy
+from lmgauge.context_policy import ContextPolicy, shared_policy
 from lmgauge.contexts import last_sentence
 from lmgauge.digests import digest
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
@@ -126,7 +126,7 @@ class MixtureModel(Shown, ScoresStrings):
     @property
     def context_policy(self) -> ContextPolicy:
         """`sentence` or, if that of any component runs on, `stream`; with what else they have in common."""
-        return shared_policy([policy_of(component) for component in self.components])
+        return shared_policy([component.context_policy for component in self.components])
 
     @property
     def reserved(self) -> ReservedPolicy | None:
@@ -237,7 +237,7 @@ class MixtureModel(Shown, ScoresStrings):
         """
         context = check_context(context_ids, len(self.vocabulary))
         sentence = last_sentence(context, BOS, EOS) if self.context_policy.runs_on else context
-        parts = [c.log_distribution(context if policy_of(c).runs_on else sentence) for c in self._aligned]
+        parts = [c.log_distribution(context if c.context_policy.runs_on else sentence) for c in self._aligned]
         return mixed(parts, self._log_weights)
 
     def with_reserved(self, reserved: ReservedPolicy) -> MixtureModel:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.distributions.reductions import Columns, PairReduction, Reduction, TopK
 from lmgauge.distributions.tile import LOWEST, Array, Tile
@@ -318,7 +317,7 @@ def _events(model: LanguageModel, block: Segments) -> _Events:
     ids = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape").ids.astype(np.int64)
     last = ids == EOS
     counts = np.diff(np.flatnonzero(last), prepend=-1)
-    return (ids, counts) if policy_of(model).end == "eos" else (ids[~last], counts - 1)
+    return (ids, counts) if model.context_policy.end == "eos" else (ids[~last], counts - 1)
 
 
 def _by_segment(events: _Events) -> list[NDArray[np.int64]]:

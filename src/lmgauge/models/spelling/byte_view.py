@@ -13,7 +13,6 @@ from itertools import tee
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import policy_of
 from lmgauge.contexts import last_sentence
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.errors import UsageError
@@ -176,7 +175,7 @@ def is_readable(model: LanguageModel) -> bool:
 
 def why_not_readable(model: LanguageModel) -> str:
     """Return why a model does not say how probable each byte of a text is, and what to do; empty if it does."""
-    policy, unit, spelled = policy_of(model), model.tokenizer.unit, isinstance(model, SpelledModel)
+    policy, unit, spelled = model.context_policy, model.tokenizer.unit, isinstance(model, SpelledModel)
     if policy.line_ends != "event" or not policy.scores_first_tokens:
         return "it does not predict the ends of lines; train it with </s>"
     if isinstance(model, SpelledModel) and model.separators is not None and not model.separators.divided:

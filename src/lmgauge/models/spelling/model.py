@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import WORD_UNITS
-from lmgauge.context_policy import policy_of
 from lmgauge.digests import digest
 from lmgauge.errors import UsageError
 from lmgauge.models.protocol import OF_TEXT, LanguageModel
@@ -333,7 +332,7 @@ def _characters(block: Segments, batch: ScoreBatch, rows: NDArray[np.int64]) -> 
 
 def refuse_unspellable(model: LanguageModel) -> None:
     """Refuse a model that no speller can make exact."""
-    policy, problem = policy_of(model), ""
+    policy, problem = model.context_policy, ""
     if model.is_spelled:
         problem = "its unseen words are spelled already"
     elif model.tokenizer.unit not in ("word", "character"):
