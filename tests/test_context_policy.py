@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.choices import PROTOCOL_NAMES, FirstToken, SegmentEnd
-from lmgauge.context_policy import ContextPolicy, policy_of, shared_policy
+from lmgauge.context_policy import ContextPolicy, shared_policy
 
 windows = st.none() | st.tuples(st.integers(1, 99), st.integers(1, 99))
 
@@ -74,14 +74,3 @@ def test_parts_that_are_not_known_are_passed_over(part: str) -> None:
 def test_models_that_score_together(one: str, other: str, both: str) -> None:
     policies = [ContextPolicy.parse(one), ContextPolicy.parse(other)]
     assert str(shared_policy(policies)) == str(shared_policy(policies[::-1])) == both
-
-
-class _Own:
-    def __init__(self, policy: Any) -> None:
-        if policy is not None:
-            self.context_policy = policy
-
-
-def test_a_model_of_ones_own_may_name_its_policy_or_leave_it_out() -> None:
-    assert policy_of(_Own(None)) == ContextPolicy()
-    assert policy_of(_Own("stream")) == policy_of(_Own(ContextPolicy(unit="stream"))) == ContextPolicy(unit="stream")

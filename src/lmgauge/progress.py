@@ -56,8 +56,7 @@ def show_speed(models: Iterable[Any]) -> None:
     def report(tokens: int) -> None:
         nonlocal total
         total += tokens
-        seconds = max(time.perf_counter() - began, 1e-9)
-        listener(f"scored {total:,} tokens, {total / seconds:,.0f} a second")
+        listener(f"scored {total:,} tokens, {total / max(time.perf_counter() - began, 1e-9):,.0f} a second")
 
     for model in models:
         if listener is not _silent and model.progress is not None:

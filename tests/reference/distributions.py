@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import policy_of
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.vocabulary import BOS
 
@@ -21,7 +20,7 @@ def slow_distributions(model: Any, batches: Iterable[ScoreBatch]) -> list[tuple[
     for batch in batches:
         rows = zip(batch.token_ids.tolist(), batch.logprob.tolist(), strict=True)
         for count in batch.segment_events.tolist():
-            if not policy_of(model).runs_on:
+            if not model.context_policy.runs_on:
                 context = [BOS]
             for _ in range(count):
                 token, scored = next(rows)

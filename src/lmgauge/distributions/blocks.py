@@ -124,6 +124,27 @@ class BatchDistributions(BlockDistributions):
         return self._batch
 
 
+class WrappedDistributions(BlockDistributions):
+    """The distributions of a model inside another one, whose rows are changed by that."""
+
+    def __init__(self, inside: BlockDistributions, finished: Callable[[ScoreBatch], ScoreBatch]) -> None:
+        self._inside, self._finished = inside, finished
+        self.parallel, self.vocabulary_size = inside.parallel, inside.vocabulary_size
+
+    def __len__(self) -> int:
+        return len(self._inside)
+
+    def tiles(self) -> Iterator[Tile]:
+        return self._inside.tiles()
+
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
+        return self._inside.closed_form(reduction, other._inside if isinstance(other, WrappedDistributions) else other)
+
+    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
+        # logprob: float64 [rows], nats, of the tokens that came; None if no tile was computed.
+        return self._finished(self._inside.finish(logprob))
+
+
 class _ByEvent(BatchDistributions):
     """Distributions asked of a model one by one."""
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lmgauge.decoding import decode
 from lmgauge.digests import file_sha256
@@ -23,6 +23,7 @@ from lmgauge.version import __version__
 from lmgauge.work.manifest import changed_file, sealed
 
 if TYPE_CHECKING:
+    from lmgauge.models.network.torch.journal import Journal
     from lmgauge.models.protocol import LanguageModel
 
 _LOG = logging.getLogger(__name__)
@@ -107,17 +108,6 @@ def run_settings(
     return {"text": dict(text), **chosen, **asdict(options)}
 
 
-class ScoresJournal(Protocol):
-    """Scores that are kept in a file as soon as they are known."""
-
-    taken: int  # events whose scores were found there
-    scores: int
-
-    def close(self) -> None:
-        """Close the file, which stays."""
-        ...
-
-
 class RunFolders:
     """Run folders in the making, one a model; they appear when the block ends well, and not at all when it does not."""
 
@@ -135,7 +125,7 @@ class RunFolders:
         self._folders: list[Path] = []
         self._writers: list[ScoreWriter] = []
         self._unfinished = Path(output).parent / f".{Path(output).name}.unfinished"
-        self._journals: list[ScoresJournal] = []
+        self._journals: list[Journal] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as started:

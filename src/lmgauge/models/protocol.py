@@ -244,11 +244,11 @@ class LanguageModel(Backend, Traits, Protocol):
 class _Completed(Traits):
     """A model of somebody else's: what it says counts, and the traits have their defaults where it says nothing."""
 
-    blocks_are_independent = False
-    fingerprint = ""
-
     def __init__(self, model: object) -> None:
-        self._model, self.label = model, type(model).__name__
+        self.__dict__.update(_model=model, label=type(model).__name__, fingerprint="", blocks_are_independent=False)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._model, name, value)
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("_") or name in ("computes_many", "context_policy") or not hasattr(self._model, name):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.blocks import BlockDistributions, distributions_of
+from lmgauge.distributions.blocks import BlockDistributions, WrappedDistributions, distributions_of
 from lmgauge.distributions.reductions import Columns, PairReduction, Reduction, TopK
 from lmgauge.distributions.tile import LOWEST, Array, Tile
 from lmgauge.errors import InputError, UsageError
@@ -274,25 +274,22 @@ class Reordered(WrappedModel):
         return logprob
 
 
-class _ReorderedDistributions(BlockDistributions):
+class _ReorderedDistributions(WrappedDistributions):
     """Distributions in another order of the tokens."""
 
     def __init__(
         self,
-        block: BlockDistributions,
+        inside: BlockDistributions,
         own_ids: NDArray[np.int64],
         common_ids: NDArray[np.int64],
         reordered: Callable[[ScoreBatch], ScoreBatch],
     ) -> None:
-        self._block, self._reordered, self.parallel = block, reordered, block.parallel
+        super().__init__(inside, reordered)
         self.vocabulary_size = len(own_ids)
         self._own_ids, self._common_ids, self._missing = own_ids, common_ids, np.flatnonzero(own_ids == NO_ID)
 
-    def __len__(self) -> int:
-        return len(self._block)
-
     def tiles(self) -> Iterator[Tile]:
-        for tile in self._block.tiles():
+        for tile in self._inside.tiles():
             yield Tile(lambda tile=tile: self._chosen(tile), self._common_ids[tile.targets])  # type: ignore[misc]
 
     def _chosen(self, tile: Tile) -> Array:
@@ -303,10 +300,7 @@ class _ReorderedDistributions(BlockDistributions):
 
     def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
         # The ids of the block are not the common ones. No other reduction that has or names ids has a closed form.
-        return None if other is not None or isinstance(reduction, TopK) else self._block.closed_form(reduction)
-
-    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        return self._reordered(self._block.finish(logprob))
+        return None if other is not None or isinstance(reduction, TopK) else self._inside.closed_form(reduction)
 
 
 _Events = tuple[NDArray[np.int64], NDArray[np.int64]]  # ids of all events, and events of each segment

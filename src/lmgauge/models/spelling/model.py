@@ -215,21 +215,20 @@ class SpelledModel(Shown, WrappedModel):
             >>> [tile.p.shape for block in model.distributions(text) for tile in block.tiles()]
             [(6, 7)]
         """
-        from lmgauge.distributions.blocks import distributions_of, rows_among  # only for those who ask
-        from lmgauge.models.spelling.spelled_distributions import SpelledDistributions
+        from lmgauge.distributions.blocks import WrappedDistributions, distributions_of, rows_among  # only for who asks
 
         blocks, copies, scored = tee(segments, 3)
         inside = distributions_of(self.inner, copies, events=events, spans=True, threads=threads)
         if events is None:
             for block, part in zip(blocks, inside, strict=True):
-                yield SpelledDistributions(part, partial(self.spelled, block))
+                yield WrappedDistributions(part, partial(self.spelled, block))
             return
         seen = 0
         # What is spelled depends on the words around it, so that all rows are needed.
         for part, batch in zip(inside, self.score(scored, threads=threads), strict=True):
             rows = batch.of_rows(rows_among(events, seen, len(batch)))
             seen += len(batch)
-            yield SpelledDistributions(part, partial(_as_scored, rows))
+            yield WrappedDistributions(part, partial(_as_scored, rows))
 
     def writer(self, text: bytes = b"", begin: int | None = None) -> EventWriter:
         """Return what writes the events of a segment as its text, step by step, e.g. for a coder or to draw text.
