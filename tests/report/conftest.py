@@ -20,7 +20,6 @@ from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint,
 from lmgauge.evaluation.diagnosis.spelling_costs import LengthOfWords, PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
-from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.filtering.documents import DocumentScores, DocumentSums, Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
@@ -51,7 +50,6 @@ from lmgauge.report import (
     mixture,
     overlap,
     percentiles,
-    protocols,
     pruning,
     recipes,
     rescore,
@@ -126,7 +124,6 @@ def results(runs: list[Path]) -> dict[str, Any]:
         ),
         "membership": replace(lmgauge.membership(models[0], train, test), model=HOSTILE, reference=LONG),
         "audit": replace(lmgauge.audit(models[0], test), model=LONG),
-        "protocols": protocol_table(lmgauge.evaluate(models[0], test)),
         "tasks": compared(Share(), [HOSTILE, LONG], [counts, counts - 1], groups=groups, test="sacrebleu-bootstrap"),
         "rescored": rescored(models[0]),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
@@ -197,13 +194,6 @@ def rescored(model: Path) -> lmgauge.results.Rescored:
     references = {HOSTILE: HOSTILE, LONG: LONG}
     result = lmgauge.rescore(lists, {LONG: model}, tune=lists, ref=references, test_ref=references)
     return replace(result, notes=(*result.notes, HOSTILE), signature="rescore|v:1")
-
-
-def protocol_table(evaluation: Any) -> ProtocolTable:
-    """One model under two protocols, and one that cannot be followed."""
-    printing = replace(evaluation, source_figures={HOSTILE: 2.5}, scored_share=0.5, context="sentence,63/64,protocol=gptq")
-    rows = (ProtocolRow("lmgauge", evaluation), ProtocolRow("gptq", printing), ProtocolRow("harness", None, HOSTILE))
-    return ProtocolTable(rows, model=LONG)
 
 
 def training() -> Any:
@@ -294,7 +284,6 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "overlap": lambda it: overlap.blocks(it["overlap"]),
     "choices": lambda it: choices.blocks(it["choices"]),
     "membership": lambda it: membership.blocks(it["membership"]),
-    "protocols": lambda it: protocols.blocks(it["protocols"]),
     "audit": lambda it: audit.blocks(it["audit"]),
     "mixture": lambda it: mixture.blocks(it["mixture"], name=HOSTILE, paths=[HOSTILE, LONG]),
     "spelled": lambda it: (
@@ -361,7 +350,6 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
             it["overlap"],
             it["choices"],
             it["membership"],
-            it["protocols"],
             SplitEvaluation(parts[0], parts[1], None),
             it["audit"],
             it["tasks"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from lmgauge.evaluation.passages import IMPROVED, LOST, WORST, ChosenPassages, c
 from lmgauge.evaluation.runs import Run, about, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.cuts import EventCuts, SpanCuts, TrainingWords, WordCounts
 from lmgauge.evaluation.slicing.examples import Example
+from lmgauge.result_columns import plain_values
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Overview:
             "runs": list(self.runs),
             "diagnoses": [diagnosis.to_dict() for diagnosis in self.diagnoses],
             "comparisons": None if self.comparisons is None else self.comparisons.to_dict(),
-            "segment_scores": None if self.passages.scores is None else asdict(self.passages.scores),
+            "segment_scores": plain_values(self.passages.scores),
             "passages": [{name: getattr(passage, name) for name in _OF_PASSAGES} for passage in self.passages.items],
             "passages_of": list(self.shown),
             "audit": None if self.audit is None else self.audit.to_dict(),

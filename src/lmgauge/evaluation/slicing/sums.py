@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN, Spread, spread, sums_
 from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.result_columns import column
 
 Cut = tuple[str, Sequence[str], Ints]
 _FULL = 8  # cells a range, up to which a table of all cells is quicker than sorting
@@ -24,26 +25,27 @@ _MOST_CELLS = 1 << 20
 class Slice:
     """One slice of the text."""
 
-    label: str
+    label: str = field(metadata=column(""))
     segments: int  # segments that have any of it
-    ranges: int
+    ranges: int = field(metadata=column("events", form="count", drop=1))
     size: int  # bytes (or events, where bytes are not to be compared) in it
     bits: tuple[float, ...]  # of each model in all; infinite with an event of probability zero
     # of each model, per byte (or event); a `LowerBound` where the model's bits per byte are one
     bits_per_unit: tuple[float | None, ...]
     # of the second model from the first, bits per byte (or event); None for one model, infinite or undefined values
-    difference: float | None = None
+    difference: float | None = field(default=None, metadata=column("difference", 3, "signed"))
     # 95 %, low and high: for two models of the difference, for one of its bits per byte (or event). Over documents or,
     # where unknown, as `numerics.intervals.spread` does; None for fewer than six, and with an event of probability zero.
     # For one model that of a group of fewer than six documents is about text like these.
-    interval: tuple[float, float] | None = None
+    interval: tuple[float, float] | None = field(default=None, metadata=column("95 % interval", 3, "signed", drop=2))
     # two-sided, below 0.05 if and only if the interval leaves out 0; None without one, and for one model
-    p_value: float | None = None
+    p_value: float | None = field(default=None, metadata=column("p", form="p", drop=2))
     zeros: tuple[int, ...] = ()  # of each model, events of probability zero
     finite_bits: tuple[float, ...] = ()  # of each model, without those events
     unit: str = ""
     units: int = 0
-    p_value_holm: float | None = None  # adjusted for the slices of the table
+    # adjusted for the slices of the table
+    p_value_holm: float | None = field(default=None, metadata=column("p (Holm)", form="p", drop=3))
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,8 @@ class SliceSums:
         ranges_in = np.bincount(cell_of, minlength=len(slice_of))
         events_in = ranges_in if events is None else np.bincount(cell_of, events, len(slice_of))
         sizes = np.bincount(cell_of, size, len(slice_of))
-        for column, counted in enumerate((ranges_in > 0, events_in, sizes)):
-            self._counts[:, column] += np.bincount(slice_of, counted, width).astype(np.int64)
+        for place, counted in enumerate((ranges_in > 0, events_in, sizes)):
+            self._counts[:, place] += np.bincount(slice_of, counted, width).astype(np.int64)
         # Events of probability zero are counted beside: one of them would make a sum infinite, and no difference could be
         # seen.
         nats = _finite(sums[0]) - _finite(sums[1]) if self._tables == 2 else -_finite(sums[0])
