@@ -23,7 +23,6 @@ from lmgauge.version import __version__
 from lmgauge.work.manifest import changed_file, sealed
 
 if TYPE_CHECKING:
-    from lmgauge.models.network.torch.journal import Journal
     from lmgauge.models.protocol import LanguageModel
 
 _LOG = logging.getLogger(__name__)
@@ -125,7 +124,7 @@ class RunFolders:
         self._folders: list[Path] = []
         self._writers: list[ScoreWriter] = []
         self._unfinished = Path(output).parent / f".{Path(output).name}.unfinished"
-        self._journals: list[Journal] = []
+        self._journals: list[Any] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as started:
