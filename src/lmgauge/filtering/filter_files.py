@@ -76,19 +76,18 @@ def filter_all(
 def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) -> tuple[list[Tally], int]:
     """Filter files, several at a time, but for those that are complete; return what became of each, and how many were."""
     # Raises InputError: some files cannot be read; all others are complete then. A record is bad, and errors are to "fail".
-    done = {number: found for number, job in enumerate(jobs) if (found := finished(job)) is not None}
-    before, rest = len(done), [number for number in range(len(jobs)) if number not in done]
-    tasks = [jobs[number] for number in rest]
-    settings = plan, tasks, work.threads
+    done = {job.name: tally for job in jobs if (tally := finished(job)) is not None}
+    before, rest = len(done), [job for job in jobs if job.name not in done]
     problems: dict[str, str] = {}
     how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
     try:
+        settings = plan, rest, work.threads
         made = run_tasks("filter", "filtering files", _filter, settings, len(rest), **how) if rest else ()
-        for number, answer in zip(rest, made, strict=True):
+        for job, answer in zip(rest, made, strict=True):
             if isinstance(answer, str):
-                problems[jobs[number].source.name] = answer
+                problems[job.source.name] = answer
             else:
-                done[number] = answer
+                done[job.name] = answer
     except (KeyboardInterrupt, SystemExit):
         if jobs[0].record is not None:
             complete = sum(finished(job) is not None for job in jobs)
@@ -99,7 +98,7 @@ def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) ->
         more = f"; neither could {first_few(others)} be filtered" if others else ""
         of_all = f" ({len(done):,} of {len(jobs):,} files are complete)" if len(jobs) > 1 else ""
         raise InputError(f"{next(iter(problems.values()))}{more}{of_all}")
-    return [done[number] for number in range(len(jobs))], before
+    return [done[job.name] for job in jobs], before
 
 
 def _filter(number: int, settings: tuple[FilterPlan, Sequence[FileJob], int | None]) -> Tally | str:
