@@ -376,7 +376,7 @@ class FilteredDocuments(PlanSummary, Tabled):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values; examples with their texts, histograms as pairs of bin and count."""
-        own = plain_values(self)
+        own: dict[str, Any] = plain_values(self)
         return own | {name: own.pop(name) for name in _LAST}
 
     def to_rows(self) -> list[dict[str, Any]]:
