@@ -219,14 +219,13 @@ def score_texts(
     model: LanguageModel, corpus: Corpus, settings: MembershipSettings, reference: LanguageModel | None = None
 ) -> TextScores:
     """Return the scores of each segment of a corpus."""
-    blocks, asked, again = tee(corpus, 3)
+    blocks, asked, *again = tee(corpus, 2 if reference is None else 3)
     if why_not_whole(model):
         streams = [model.score(asked, spans=False, threads=settings.threads)]
     else:
         streams = [reduce(model, asked, [Moments()], spans=False, threads=settings.threads)]
     if reference is not None:
-        streams.append(reference.score(again, spans=False, threads=settings.threads))
-    del again  # which else would keep what nobody reads
+        streams.append(reference.score(again[0], spans=False, threads=settings.threads))
     columns: Columns = {}
     labels: list[str] = []
     left_out = 0
