@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lmgauge.decoding import Meta, Perplexity, Whole
 from lmgauge.filtering.documents import MOST_GROUPS, OTHERS, CorpusTotals, DocumentScores, Groups, Sums, added
 from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Judgement, Reason
-from lmgauge.result_columns import UNLISTED, plain_values
+from lmgauge.result_columns import plain_values
 from lmgauge.result_list import Tabled
 
 _LAST = (
@@ -72,7 +72,7 @@ class PerplexityHistogram:
 
     models: tuple[str, ...]  # their names, in the order of the columns
     # int64 [models, 514], as `bin_counts` has them; None for documents without a group
-    of_groups: Mapping[str | None, Ints] = field(metadata=UNLISTED)
+    of_groups: Mapping[str | None, Ints] = field(repr=False)
 
     STATED = ("groups",)
 
@@ -161,8 +161,8 @@ class GroupTally(Sums):
     bytes: Whole
     stay_documents: Whole
     stay_bytes: Whole
-    scored: BinCounts = field(metadata=UNLISTED, compare=False, repr=False)
-    stays: BinCounts = field(metadata=UNLISTED, compare=False, repr=False)
+    scored: BinCounts = field(compare=False, repr=False)
+    stays: BinCounts = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)

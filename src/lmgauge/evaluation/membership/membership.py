@@ -40,7 +40,7 @@ from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.detection import Group, Separation
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import LEVEL, Interval
-from lmgauge.result_columns import UNLISTED, column, plain_values
+from lmgauge.result_columns import column, plain_values
 from lmgauge.result_list import pandas_module
 from lmgauge.scores import ScoreBatch
 from lmgauge.shown import Shown
@@ -134,7 +134,7 @@ class Membership(Shown):
     fingerprints: dict[str, str]
     signature: str
     notes: tuple[str, ...]
-    rows: Columns = field(metadata=UNLISTED)
+    rows: Columns = field(repr=False)
 
     def score(self, name: str) -> ScoreOfSets:
         """Return what is known of a score.
