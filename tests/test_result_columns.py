@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
-from lmgauge.result_columns import UNLISTED, column, flat_row, plain_values
+from lmgauge.result_columns import column, flat_row, plain_values
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Cost:
     bits: float = field(metadata=column("bits in all", 1, "fixed", drop=2, unit="bits"))
     interval: Interval | None = field(metadata=column("95 % interval", 2, "signed", drop=1))
     zeros: int = field(default=0, metadata=column("p = 0", form="count", optional=True))
-    rows: tuple[int, ...] = field(default=(), metadata=UNLISTED)
+    rows: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def each(self) -> float:
@@ -35,7 +35,7 @@ BETWEEN = Interval(-1.0, 2.0, 0.95, "jackknife", "documents", 9)
 COSTS = [Cost("a", 2, LowerBound(3.0), BETWEEN, rows=(1, 2)), Cost("b", 1, math.inf, None)]
 
 
-def test_plain_values_leave_out_what_is_unlisted_and_have_what_is_stated() -> None:
+def test_plain_values_leave_out_what_is_too_long_and_have_what_is_stated() -> None:
     first: dict[str, Any] = plain_values(COSTS[0])
     assert list(first) == ["name", "events", "bits", "interval", "zeros", "each"]
     assert (type(first["bits"]), first["bits"], first["each"]) == (float, 3.0, 1.5)

@@ -1,7 +1,8 @@
 """What the fields of a result say of themselves: a title, how they are written, and when a narrow screen drops them."""
 
 # Plain values, the rows of data frames and the tables of `report` follow from it. A field says it where it is declared:
-# `bits: float = field(metadata=column("bits in all", 0, drop=2))`.
+# `bits: float = field(metadata=column("bits in all", 0, drop=2))`. One that is too long to be listed, such as all rows of a
+# text, has `repr=False`; properties that plain values have as well are named in `STATED` of the class.
 
 from __future__ import annotations
 
@@ -14,8 +15,6 @@ Form = Literal[
     "number", "signed", "fixed", "percent", "change", "count", "p", "times", "deviation", "probability", "rank", "places"
 ]
 """How a number is written: see `report.formats.FORMS`."""
-UNLISTED = {"unlisted": True}
-"""Metadata of a field that plain values leave out, such as all rows of a text."""
 
 
 class ResultColumn(NamedTuple):
@@ -43,8 +42,7 @@ def columns_of(kind: Any) -> dict[str, ResultColumn]:
 def plain_values(value: Any) -> Any:
     """Return a result as dicts, tuples and lists of plain values, full precision; infinities stay floats."""
     if is_dataclass(value):
-        # Of properties those are added that the class names in `STATED`.
-        names = [one.name for one in fields(value) if "unlisted" not in one.metadata]
+        names = [one.name for one in fields(value) if one.repr]
         return {name: plain_values(getattr(value, name)) for name in (*names, *getattr(value, "STATED", ()))}
     if isinstance(value, tuple):
         return tuple(map(plain_values, value))

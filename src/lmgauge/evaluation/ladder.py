@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -29,7 +29,7 @@ from lmgauge.evaluation.runs import Run, about, lockstep
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.files import folder_named
 from lmgauge.numerics.intervals import ratio_interval
-from lmgauge.numerics.significance import holm
+from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.result_columns import column, plain_values
 from lmgauge.result_list import Result, data_frame
@@ -306,9 +306,7 @@ def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextR
 
 def _steps(measured: Iterable[MeasuredRung]) -> tuple[LadderStep, ...]:
     rungs = sorted((one for one in measured if one.costs is not None), key=lambda one: (one.rung.bits, one.rung.name))
-    steps = [_step(better, worse) for better, worse in pairwise(rungs)]
-    adjusted = holm([step.p_value for step in steps])
-    return tuple(replace(step, p_value_holm=p) for step, p in zip(steps, adjusted, strict=True))
+    return holm_adjusted(_step(better, worse) for better, worse in pairwise(rungs))
 
 
 def _step(better: MeasuredRung, worse: MeasuredRung) -> LadderStep:

@@ -64,10 +64,10 @@ class SystemResult:
 
 
 def _flat(score: TaskScore) -> dict[str, Any]:
-    # Score and its parts; of a list each entry by its number, from 1.
+    # Score and its parts; of a tuple each entry by its number, from 1.
     flat: dict[str, Any] = {}
     for key, value in score.to_dict().items():
-        flat |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, list) else {key: value}
+        flat |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, tuple) else {key: value}
     return flat
 
 

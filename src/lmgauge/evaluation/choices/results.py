@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.row_files import write_table
 from lmgauge.numerics.intervals import Interval
-from lmgauge.result_columns import UNLISTED, column, flat_row, plain_values
+from lmgauge.result_columns import column, flat_row, plain_values
 from lmgauge.result_list import Tabled, pandas_module
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Choices(Tabled):
     fingerprints: dict[str, Any]
     signature: str
     notes: tuple[str, ...]
-    rows: dict[str, list[Any]] = field(metadata=UNLISTED)
+    rows: dict[str, list[Any]] = field(repr=False)
 
     def accuracy(self, model: str | None = None, group: str = "", measure: str = RAW) -> Accuracy:
         """Return the accuracy of a model.

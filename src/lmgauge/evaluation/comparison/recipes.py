@@ -32,7 +32,7 @@ from lmgauge.evaluation.tally import Tally
 from lmgauge.figures import Scale
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import Interval, Spread, spread
-from lmgauge.numerics.significance import holm
+from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.numerics.units import difference_to_scale, nats_to_scale
 from lmgauge.result_columns import interval_columns
 from lmgauge.result_list import Result, ResultList
@@ -105,11 +105,8 @@ def compare_recipes(
         of_recipe[name] = [next(scored) for _ in group]
         _refuse_copies(group, of_recipe[name])
     first, *others = of_recipe
-    items = [_compared((first, name), (of_recipe[first], of_recipe[name]), columns, metric) for name in others]
-    adjusted = holm([item.p_value for item in items])
-    return RecipeComparisons(
-        tuple(replace(item, p_value_holm=p or item.p_value) for item, p in zip(items, adjusted, strict=True))
-    )
+    items = (_compared((first, name), (of_recipe[first], of_recipe[name]), columns, metric) for name in others)
+    return RecipeComparisons(holm_adjusted(items))
 
 
 def _check(recipes: Mapping[str, Sequence[Run]]) -> None:

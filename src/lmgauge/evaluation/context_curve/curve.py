@@ -28,7 +28,7 @@ from lmgauge.numerics.exact import exact_to_nats
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN, Interval, Spread, spread
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.numerics.significance import holm
+from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.progress import say_progress
 from lmgauge.scores import OOV, ScoreBatch
@@ -87,8 +87,6 @@ def _curve(
             "segments (--unit document reads a file as one)"
         )
     lead = _spreads(sums, 0)[0]
-    steps = [_step(sums, k, contexts) for k in range(len(contexts) - 1)]
-    adjusted = holm([step.p_value for step in steps])
     sha256, by = corpus.report.sha256, corpus.report.documents_by
     reasons = bound_reasons(origin, sums.oov, sums.lossy)
     return ContextCurve(
@@ -101,7 +99,7 @@ def _curve(
         events_in_all=blocks.events,
         segments_in_all=blocks.segments,
         points=tuple(_point(sums, k, context, bound=bool(reasons)) for k, context in enumerate(contexts)),
-        steps=tuple(replace(step, p_value_holm=p) for step, p in zip(steps, adjusted, strict=True)),
+        steps=holm_adjusted(_step(sums, k, contexts) for k in range(len(contexts) - 1)),
         bits_per_byte_is_bound=bool(reasons),
         bound_reasons=tuple(reason.sentence for reason in reasons),
         independence="" if lead is None else _independence(lead, by),

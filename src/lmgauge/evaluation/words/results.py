@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.row_files import writing_table
-from lmgauge.result_columns import UNLISTED, plain_values
+from lmgauge.result_columns import plain_values
 from lmgauge.result_list import Result, pandas_module
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class WordSurprisals(Result):
     rest_bits: float
     signature: str
     notes: tuple[str, ...]
-    rows: pa.Table = field(metadata=UNLISTED)
+    rows: pa.Table = field(repr=False)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a dict a unit; None where a figure is missing."""
