@@ -17,7 +17,7 @@ from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.notes import NO_WORDS, whole_text_notes
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.protocol_sums import ProtocolSums
+from lmgauge.evaluation.protocol_sums import ProtocolSums, ScoredPart
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.figures import FIGURES
@@ -71,7 +71,7 @@ class Evaluator:
         self.origin = origin
         self.total = Tally()
         self.groups: dict[int, Tally] = {}
-        self.protocol = ProtocolSums(origin.policy)
+        self.protocol = ProtocolSums.of(origin.policy)
 
     def add(self, sums: BlockSums) -> None:
         """Add the sums of the next block of segments."""
@@ -91,7 +91,8 @@ class Evaluator:
     ) -> Evaluation:
         """Return the numbers of a tally."""
         # documents: int64 [segments of the text] or None, and what tells them apart; if not given, as the table says.
-        scored = self.protocol.of_text(denominators, whole=group is None)
+        protocol, whole, origin = self.protocol, group is None, self.origin
+        scored = protocol.of_text(denominators, whole=whole) if protocol else ScoredPart.whole(denominators, origin.policy)
         denominators = scored.denominators
         events = tally.total_events
         if not events:
@@ -100,7 +101,6 @@ class Evaluator:
         nats = -math.inf if tally.total_zeros else tally.nats()
         finite = events - tally.total_zeros
         tokens = tally.tokens
-        origin = self.origin
         lossy = max(tally.lossy_segments, origin.lossy_segments)
         numbers, documents_by = _documents(sums, origin, documents)
         interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers, total=-nats)
@@ -136,7 +136,7 @@ class Evaluator:
             fingerprints=origin.fingerprints | {"text": text_sha256},
             signature=_signature(origin, events, tally, text_sha256, in_signature(interval)),
             scored_share=scored.share,
-            source_figures=self.protocol.figures(nats, events) if group is None else {},
+            source_figures=protocol.figures(nats, events) if protocol and whole else {},
             notes=[*scored.notes, *notes, *caveats(interval), *own],
             given_bytes=tally.given_bytes,
             crossing_tokens=tally.crossing_tokens,
@@ -242,8 +242,9 @@ def evaluate(
             counted[code] = counted.get(code, Denominators()) + part
         for i, (batch, part_sums) in enumerate(zip(batches, sums, strict=True)):
             evaluators[i].add(part_sums)
-            evaluators[i].protocol.watch(batch)
-            evaluators[i].protocol.read(block)
+            if (protocol := evaluators[i].protocol) is not None:
+                protocol.watch(batch)
+                protocol.read(block)
             if watch is not None:
                 watch(i, block, batch, part_sums.total)
         done += block.byte_count()
@@ -291,7 +292,8 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
     extent, first_tokens = Extent(origin.policy), FirstTokens(origin.policy)
     for batch in first_tokens.watch(batches):
         evaluator.add(sum_block(batch))
-        evaluator.protocol.watch(batch)
+        if evaluator.protocol is not None:
+            evaluator.protocol.watch(batch)
         extent.add(batch)
     denominators: Denominators | None = None
     documents: tuple[Ints | None, str] | None = None
@@ -302,7 +304,8 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
         for block in corpus:
             denominators += count_denominators(block)
             extent.compare(block)
-            evaluator.protocol.read(block)
+            if evaluator.protocol is not None:
+                evaluator.protocol.read(block)
             if block.documents is not None:
                 parts.append(block.documents)
         # What a caller says of documents counts more than what the table names, and this more than files do.
