@@ -72,7 +72,6 @@ Precision = Literal["auto", "float32", "bfloat16"]
 ProtocolName = Literal["hf-guide", "harness", "llama.cpp", "gptq"]
 PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
 """Whose rules of what is scored can be followed; `lmgauge.protocols` has the rules."""
-ALL_PROTOCOLS = "all"
 
 ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""

@@ -10,7 +10,7 @@ import pytest
 
 from lmgauge.decoding import decode
 from lmgauge.errors import InputError
-from lmgauge.filtering.results import CorpusTotals
+from lmgauge.filtering.documents import CorpusTotals
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import SCALE, exact_costs
 

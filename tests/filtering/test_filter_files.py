@@ -260,12 +260,12 @@ import signal, sys, time
 import lmgauge
 from lmgauge.filtering import filter_file
 
-write = filter_file.Tally.count
+count = filter_file.Tally.of
 def slowly(*arguments):
     print("block", flush=True)
     time.sleep(0.2)
-    return write(*arguments)
-filter_file.Tally.count = slowly
+    return count(*arguments)
+filter_file.Tally.of = slowly
 root, workers = sys.argv[1], int(sys.argv[2])
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
 try:

@@ -6,9 +6,8 @@ import logging
 import os
 import posixpath
 import shutil
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from threading import Lock
 from typing import Any
 
@@ -31,9 +30,8 @@ from lmgauge.records.records import BLOCK_BYTES, RawBlock
 from lmgauge.records.sources import STDIN, Source, find_sources
 from lmgauge.remote.addresses import is_remote, joined, shown_name
 from lmgauge.threads import map_in_order, thread_count
-from lmgauge.work.countdown import rounded_time
 from lmgauge.work.executor import run_tasks
-from lmgauge.work.manifest import Manifest, decode_facts, described, difference, read_manifest, refuse_other, write_manifest
+from lmgauge.work.manifest import decode_facts, described, difference, read_manifest, refuse_other, write_manifest
 
 _LOG = logging.getLogger(__name__)
 RECORDS = "_lmgauge"
@@ -81,11 +79,7 @@ def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) ->
     done = {number: found for number, job in enumerate(jobs) if (found := finished(job)) is not None}
     before, rest = len(done), [number for number in range(len(jobs)) if number not in done]
     tasks = [jobs[number] for number in rest]
-    fresh = [job for job in tasks if job.record is not None and not exists(job.record)]
-    if there := [path for job in fresh for path in job.outputs.values() if exists(path)]:
-        raise UsageError(f"{there[0]}: is there already, and is not the output of an earlier run; choose another folder")
-    sizes = [0 if job.source.one_shot else file_state(job.source.path).size or 0 for job in tasks]
-    settings = _Settings(plan, tasks, work.threads, sizes, time.monotonic())
+    settings = plan, tasks, work.threads
     problems: dict[str, str] = {}
     how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
     try:
@@ -108,25 +102,10 @@ def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) ->
     return [done[number] for number in range(len(jobs))], before
 
 
-@dataclass(frozen=True)
-class _Settings:
-    # What all tasks know.
-    plan: FilterPlan
-    jobs: Sequence[FileJob]
-    threads: int | None
-    sizes: Sequence[int]  # bytes of each file, as it is packed
-    began: float  # when the first task did, in the clock of the program that waits for them
-
-    def say(self, number: int, done: int) -> None:
-        read = min(done, self.sizes[number] or done)  # of a packed file more comes out than there is
-        before, total, seconds = sum(self.sizes[:number]) + read, sum(self.sizes), time.monotonic() - self.began
-        left = f", about {rounded_time(seconds / before * (total - before))} left" if 0 < before < total else ""
-        say_progress(f"filtering, {before / 1e6:,.0f} of {total / 1e6:,.0f} MB, file {number + 1} of {len(self.jobs)}{left}")
-
-
-def _filter(number: int, settings: _Settings) -> Tally | str:
+def _filter(number: int, settings: tuple[FilterPlan, Sequence[FileJob], int | None]) -> Tally | str:
     # What became of the records of a file, or its problem: one that cannot be read keeps no other from being filtered.
-    job, done = settings.jobs[number], 0
+    plan, jobs, threads = settings
+    job, done = jobs[number], 0
     for path in (*job.outputs.values(), job.rejects, job.record) if job.record is not None else ():
         if path is not None and not is_remote(path):
             make_folder(os.path.dirname(path))
@@ -135,15 +114,16 @@ def _filter(number: int, settings: _Settings) -> Tally | str:
     def watch(size: int) -> None:
         nonlocal done
         done += size
-        settings.say(number, done)
+        of = f" of {before['size'] / 1e6:,.0f}" if before.get("size") else ""
+        say_progress(f"filtering {job.source.name}: {done / 1e6:,.0f}{of} MB, file {number + 1} of {len(jobs)}")
 
     try:
         before = source_state(job)
-        tally = filter_file(settings.plan, job, threads=settings.threads, progress=watch)
-        remember(job, before, tally.to_dict())
+        tally = filter_file(plan, job, threads=threads, progress=watch)
+        remember(job, before, tally)
         return tally
     except InputError as error:
-        if settings.plan.options.errors == "fail":
+        if plan.options.errors == "fail":
             raise
         return str(error)
 
@@ -156,6 +136,8 @@ def begin_folder(folder: str, plan: FilterPlan, jobs: Sequence[FileJob]) -> None
     if exists(place):
         refuse_other(folder, read_manifest(place).made_of, described(made_of))
         return
+    if there := [path for job in jobs for path in job.outputs.values() if exists(path)]:
+        raise UsageError(f"{there[0]}: is there already, and is not the output of an earlier run; choose another folder")
     make_folder(joined(folder, RECORDS))
     write_manifest(place, "filter", made_of, asdict(plan.summary()))
 
@@ -167,12 +149,13 @@ def read_folder(folder: str) -> FilteredDocuments:
     work = read_manifest(place)
     files = decode_facts(work.made_of.get("files"), dict[str, str], place)
     records = {name: joined(folder, RECORDS, "files", record) for name, record in files.items()}
-    done = {name: own[1].tally for name, record in records.items() if (own := _remembered(record)) is not None}
-    if missing := [name for name in files if name not in done]:
+    facts = {name: read_manifest(record).facts for name, record in records.items() if exists(record)}
+    if missing := [name for name in files if facts.get(name) is None]:
         raise UsageError(
             f"{folder}: {len(missing)} of {len(records)} files are not complete: {first_few(missing)}; run all shards first"
         )
-    return FilteredDocuments.of(decode_facts(work.facts, PlanSummary, place), list(done.values()), folder)
+    tallies = [decode_facts(own, Tally, records[name]) for name, own in facts.items()]
+    return FilteredDocuments.of(decode_facts(work.facts, PlanSummary, place), tallies, folder)
 
 
 def is_output_folder(folder: str) -> bool:
@@ -180,34 +163,21 @@ def is_output_folder(folder: str) -> bool:
     return exists(joined(folder, RECORDS, _WORK))
 
 
-@dataclass
-class _Done:
-    outputs: dict[str, int | None]  # bytes of each
-    tally: Tally
-
-
-def _remembered(record: str) -> tuple[Manifest, _Done] | None:
-    # What is remembered of a file; None where nothing is, or while it is worked on.
-    stored = read_manifest(record) if exists(record) else None
-    return None if stored is None or stored.facts is None else (stored, decode_facts(stored.facts, _Done, record))
-
-
 def finished(job: FileJob) -> Tally | None:
     """Return what is remembered of a file, if its outputs are complete and it has not changed since."""
-    remembered = None if job.record is None else _remembered(job.record)
-    if remembered is None:
+    if job.record is None or not all(map(exists, (job.record, *job.outputs.values()))):
         return None
-    stored, done = remembered
-    complete = all(map(exists, job.outputs.values())) and done.outputs == _sizes(job)
-    same = complete and not difference(stored.made_of, described(source_state(job)))
-    return done.tally if same else None
+    stored = read_manifest(job.record)
+    here = described(source_state(job) | {"outputs": _sizes(job)})
+    return None if difference(stored.made_of, here) else decode_facts(stored.facts, Tally, job.record)
 
 
-def remember(job: FileJob, before: Mapping[str, Any], tally: Mapping[str, Any] | None) -> None:
-    """Remember a file whose outputs are complete; without a tally, that it is worked on."""
-    # What a run that is killed leaves of the outputs of such a file may be replaced.
+def remember(job: FileJob, before: Mapping[str, Any], tally: Tally | None) -> None:
+    """Remember what became of a file whose outputs are complete; without a tally, that it is worked on."""
+    # before: its state before it was read.
     if job.record is not None:
-        write_manifest(job.record, "file", before, None if tally is None else {"outputs": _sizes(job), "tally": tally})
+        made_of = before if tally is None else {**before, "outputs": _sizes(job)}
+        write_manifest(job.record, "file", made_of, None if tally is None else tally.to_dict())
 
 
 def source_state(job: FileJob) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
         # The first token of a model that has no BOS token, or the BOS token itself.
         missing = values[:1] == [0.0]
         log.remark(_FIRST, int(missing))
-        scores = [log.nats(sign * value, where) if value else 0.0 for value in values]
+        scores: list[float | None] = [log.nats(sign * value, where) if value else 0.0 for value in values]
         yield LoggedSegment(where, pieces, [None, *scores[1:]] if missing else scores)
 
 
