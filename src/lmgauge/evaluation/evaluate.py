@@ -15,9 +15,8 @@ from lmgauge.errors import InputError
 from lmgauge.evaluation.bounds import bound_reasons
 from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.first_tokens import FirstTokens
-from lmgauge.evaluation.notes import NO_WORDS, whole_text_notes
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.protocol_sums import ProtocolSums
+from lmgauge.evaluation.protocol_sums import ProtocolSums, ScoredPart
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.figures import FIGURES
@@ -26,7 +25,7 @@ from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.perplexity import mean_segment_perplexity
 from lmgauge.numerics.units import nats_to_bits, nats_to_scale, perplexity_from_nats
 from lmgauge.progress import say_progress
-from lmgauge.scores import EOS_KIND, OOV, SPELLED, TOKEN, ScoreBatch
+from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
 from lmgauge.scoring import score_together
 from lmgauge.signature import Signature
 from lmgauge.text.segments import Segments
@@ -71,7 +70,7 @@ class Evaluator:
         self.origin = origin
         self.total = Tally()
         self.groups: dict[int, Tally] = {}
-        self.protocol = ProtocolSums(origin.policy)
+        self.protocol = ProtocolSums.of(origin.policy)
 
     def add(self, sums: BlockSums) -> None:
         """Add the sums of the next block of segments."""
@@ -91,7 +90,8 @@ class Evaluator:
     ) -> Evaluation:
         """Return the numbers of a tally."""
         # documents: int64 [segments of the text] or None, and what tells them apart; if not given, as the table says.
-        scored = self.protocol.of_text(denominators, whole=group is None)
+        protocol, whole, origin = self.protocol, group is None, self.origin
+        scored = protocol.of_text(denominators, whole=whole) if protocol else ScoredPart.whole(denominators, origin.policy)
         denominators = scored.denominators
         events = tally.total_events
         if not events:
@@ -100,7 +100,6 @@ class Evaluator:
         nats = -math.inf if tally.total_zeros else tally.nats()
         finite = events - tally.total_zeros
         tokens = tally.tokens
-        origin = self.origin
         lossy = max(tally.lossy_segments, origin.lossy_segments)
         numbers, documents_by = _documents(sums, origin, documents)
         interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers, total=-nats)
@@ -136,7 +135,7 @@ class Evaluator:
             fingerprints=origin.fingerprints | {"text": text_sha256},
             signature=_signature(origin, events, tally, text_sha256, in_signature(interval)),
             scored_share=scored.share,
-            source_figures=self.protocol.figures(nats, events) if group is None else {},
+            source_figures=protocol.figures(nats, events) if protocol and whole else {},
             notes=[*scored.notes, *notes, *caveats(interval), *own],
             given_bytes=tally.given_bytes,
             crossing_tokens=tally.crossing_tokens,
@@ -242,8 +241,9 @@ def evaluate(
             counted[code] = counted.get(code, Denominators()) + part
         for i, (batch, part_sums) in enumerate(zip(batches, sums, strict=True)):
             evaluators[i].add(part_sums)
-            evaluators[i].protocol.watch(batch)
-            evaluators[i].protocol.read(block)
+            if (protocol := evaluators[i].protocol) is not None:
+                protocol.watch(batch)
+                protocol.read(block)
             if watch is not None:
                 watch(i, block, batch, part_sums.total)
         done += block.byte_count()
@@ -291,7 +291,8 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
     extent, first_tokens = Extent(origin.policy), FirstTokens(origin.policy)
     for batch in first_tokens.watch(batches):
         evaluator.add(sum_block(batch))
-        evaluator.protocol.watch(batch)
+        if evaluator.protocol is not None:
+            evaluator.protocol.watch(batch)
         extent.add(batch)
     denominators: Denominators | None = None
     documents: tuple[Ints | None, str] | None = None
@@ -302,7 +303,8 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
         for block in corpus:
             denominators += count_denominators(block)
             extent.compare(block)
-            evaluator.protocol.read(block)
+            if evaluator.protocol is not None:
+                evaluator.protocol.read(block)
             if block.documents is not None:
                 parts.append(block.documents)
         # What a caller says of documents counts more than what the table names, and this more than files do.
@@ -369,3 +371,43 @@ class Extent:
                 f"{self.uncovered:,} of {segments:,} segments are not scored to their end; their bytes count all the same"
             )
         return notes
+
+
+_MANY_UNSEEN = 0.1  # from this rate on a note says so
+NO_WORDS = (
+    "most characters are of scripts that are written without spaces, so spaces do not part words: no bits per word, no word "
+    "perplexity; compare by bits per byte or character"
+)
+
+
+def whole_text_notes(tally: Tally) -> Iterator[str]:
+    """Yield what must be known of tokens across the end of given text, and of unseen words."""
+    if tally.crossing_tokens:
+        yield (
+            f"segments that begin inside a token which begins in the given text: {tally.crossing_tokens:,} of "
+            f"{len(tally.per_segment().segments):,}; such a token is scored whole, for the bytes behind the boundary"
+        )
+    yield from _unseen_words(tally)
+
+
+def _unseen_words(tally: Tally) -> Iterator[str]:
+    tokens = tally.tokens
+    if tally.events[SPELLED] or SEPARATOR in tally.parts:
+        yield _spelled_words(tally)
+    if tokens and tally.events[OOV] >= _MANY_UNSEEN * tokens and not tally.zeros[OOV]:
+        yield (
+            f"{100 * tally.events[OOV] / tokens:.0f} % of the tokens are unseen words, all one event <unk>: the perplexity "
+            "is in large part that of <unk>; look at perplexity_without_oov and bits per byte"
+        )
+
+
+def _spelled_words(tally: Tally) -> str:
+    bits = nats_to_bits(-tally.nats())
+    letters, space = (100 * nats_to_bits(-tally.part_nats(name)) / (bits or 1.0) for name in (SPELLING, SEPARATOR))
+    of_tokens = f"{100 * tally.events[SPELLED] / (tally.tokens or 1):.1f} % of the tokens are unseen"
+    if SEPARATOR not in tally.parts:
+        return f"{of_tokens} characters: {letters:.1f} % of the bits say which they are"
+    return (
+        f"{of_tokens} words, spelled letter by letter: {letters:.1f} % of the bits are their letters, {space:.1f} % "
+        "the white space between words"
+    )

@@ -287,7 +287,9 @@ class Sums:
 
 
 def added(one: Any, other: Any) -> Any:
-    """Return the sum of two numbers, or of two mappings name by name."""
+    """Return the sum of two numbers, of two mappings name by name, or the first of two texts."""
+    if isinstance(one, str):
+        return one
     if not isinstance(one, dict):
         return one + other
     return one | {name: one[name] + value if name in one else value for name, value in other.items()}
@@ -297,6 +299,7 @@ def added(one: Any, other: Any) -> Any:
 class CorpusTotals(Sums):
     """Sums of a model over documents."""
 
+    STATED = ("bits", "bits_per_byte", "perplexity", "unseen_share")
     documents: Whole = 0
     bytes: Whole = 0
     tokens: Whole = 0
@@ -337,8 +340,3 @@ class CorpusTotals(Sums):
         """Return the share of unseen words among the tokens but `</s>`; None where there is none."""
         words = self.tokens - self.ends
         return self.unseen / words if words > 0 else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return sums and figures as plain values."""
-        names = ("bits", "bits_per_byte", "perplexity", "unseen_share")
-        return dict(vars(self)) | {name: getattr(self, name) for name in names}

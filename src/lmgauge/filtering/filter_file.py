@@ -58,11 +58,6 @@ class FilterPlan:
         return cls(scorer, options, rules or FilterRules(), percentiles)
 
     @property
-    def names(self) -> list[str]:
-        """Return the names of the models, as the rules know them."""
-        return self.scorer.names
-
-    @property
     def signatures(self) -> dict[str, str]:
         """Return the signatures of models by the names of their columns; where a field chooses, of all together."""
         own = self.scorer.signatures
@@ -71,7 +66,7 @@ class FilterPlan:
     @property
     def bucket_column(self) -> str | None:
         """Return the name of the column that says in which bucket a document is; None without buckets."""
-        return None if self.rules.buckets is None else f"{self.rules.counting(self.names)[0]}_bucket"
+        return None if self.rules.buckets is None else f"{self.rules.counting(self.scorer.names)[0]}_bucket"
 
     def fields(self, *, scores_added: bool = False) -> Fields:
         """Return which fields of a record are read."""
@@ -93,7 +88,7 @@ class FilterPlan:
 
     def check(self) -> None:
         """Refuse what does not fit together, before anything is read."""
-        self.rules.check(self.names, self.percentiles)
+        self.rules.check(self.scorer.names, self.percentiles)
         if self.rules.needs_percentiles:
             self.options.check_groups()
         if self.percentiles is not None:
@@ -101,8 +96,8 @@ class FilterPlan:
 
     def summary(self) -> PlanSummary:
         """Return what a result says of the decisions."""
-        rules = tuple(self.rules.describe(self.names, self.percentiles))
-        return PlanSummary(tuple(self.names), self.signatures, rules, self.options.group_field, self.options.by)
+        rules = tuple(self.rules.describe(self.scorer.names, self.percentiles))
+        return PlanSummary(tuple(self.scorer.names), self.signatures, rules, self.options.group_field, self.options.by)
 
     def described(self) -> dict[str, Any]:
         """Return all that the output depends on, as plain values."""
@@ -142,7 +137,7 @@ def filter_file(
 ) -> Tally:
     """Filter a file: its outputs appear when it is complete, and not before."""
     reader = reader_of(job.source, plan.fields(scores_added=True))
-    tally = Tally.of_nothing(plan.names)
+    tally = Tally.of_nothing(plan.scorer.names)
 
     def judged(block: RawBlock) -> _Judged:
         records = reader.parse(block)

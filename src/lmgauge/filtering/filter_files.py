@@ -76,19 +76,18 @@ def filter_all(
 def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) -> tuple[list[Tally], int]:
     """Filter files, several at a time, but for those that are complete; return what became of each, and how many were."""
     # Raises InputError: some files cannot be read; all others are complete then. A record is bad, and errors are to "fail".
-    done = {number: found for number, job in enumerate(jobs) if (found := finished(job)) is not None}
-    before, rest = len(done), [number for number in range(len(jobs)) if number not in done]
-    tasks = [jobs[number] for number in rest]
-    settings = plan, tasks, work.threads
+    done = {job.name: tally for job in jobs if (tally := finished(job)) is not None}
+    before, rest = len(done), [job for job in jobs if job.name not in done]
     problems: dict[str, str] = {}
     how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
     try:
+        settings = plan, rest, work.threads
         made = run_tasks("filter", "filtering files", _filter, settings, len(rest), **how) if rest else ()
-        for number, answer in zip(rest, made, strict=True):
+        for job, answer in zip(rest, made, strict=True):
             if isinstance(answer, str):
-                problems[jobs[number].source.name] = answer
+                problems[job.source.name] = answer
             else:
-                done[number] = answer
+                done[job.name] = answer
     except (KeyboardInterrupt, SystemExit):
         if jobs[0].record is not None:
             complete = sum(finished(job) is not None for job in jobs)
@@ -99,7 +98,7 @@ def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) ->
         more = f"; neither could {first_few(others)} be filtered" if others else ""
         of_all = f" ({len(done):,} of {len(jobs):,} files are complete)" if len(jobs) > 1 else ""
         raise InputError(f"{next(iter(problems.values()))}{more}{of_all}")
-    return [done[number] for number in range(len(jobs))], before
+    return [done[job.name] for job in jobs], before
 
 
 def _filter(number: int, settings: tuple[FilterPlan, Sequence[FileJob], int | None]) -> Tally | str:
@@ -193,7 +192,7 @@ def _sizes(job: FileJob) -> dict[str, int | None]:
 def learn_files(plan: FilterPlan, sources: Sequence[Source], sample: SampleSettings, work: FilterWork) -> Percentiles:
     """Return the percentiles of the documents of files; no figure depends on the order of files, tasks or threads."""
     plan.options.check_groups()
-    whole = PercentileSample(len(plan.names), sample)
+    whole = PercentileSample(len(plan.scorer.names), sample)
     if work.ray is None and min(work.workers or 1, len(sources)) < 2:
         for source in sources:  # one after the other: what came before says which documents to score
             sample_file(plan, source, whole, threads=work.threads)
@@ -209,7 +208,7 @@ def learn_files(plan: FilterPlan, sources: Sequence[Source], sample: SampleSetti
 
 def _sample(number: int, settings: tuple[FilterPlan, SampleSettings, Sequence[Source], int | None]) -> PercentileSample:
     plan, sample, sources, threads = settings
-    return sample_file(plan, sources[number], PercentileSample(len(plan.names), sample), threads=threads)
+    return sample_file(plan, sources[number], PercentileSample(len(plan.scorer.names), sample), threads=threads)
 
 
 def sample_file(
@@ -265,7 +264,13 @@ def jobs_of(
         raise UsageError(f"-o {output}: several files are written, into a folder; name one, with a slash at its end")
     if any(source.path == STDIN for source in sources):
         raise UsageError("standard input has no name for its file in a folder: give -o a file")
-    return [_job(source, name, output, buckets, columns) for source, name in zip(sources, _names(sources), strict=True)]
+    jobs: dict[str, FileJob] = {}  # by the name of the output
+    for source, name in zip(sources, _names(sources), strict=True):
+        job = _job(source, name, output, buckets, columns)
+        if (other := jobs.setdefault(job.name, job)) is not job:
+            both = f"{other.source.name} and {source.name}: the documents of both would be written to {job.name}"
+            raise UsageError(f"{both}; name a file once, and give files of one name folders of their own")
+    return list(jobs.values())
 
 
 def _job(source: Source, name: str, output: str, buckets: Sequence[str], columns: bool) -> FileJob:
@@ -294,8 +299,6 @@ def _form(source: Source, columns: bool) -> Format:
 def _names(sources: Sequence[Source]) -> list[str]:
     # Name of the output of each file: its path below the folder that all of them are in.
     paths = [_absolute(source.name) for source in sources]
-    if len(set(paths)) < len(paths):
-        raise UsageError(f"{sources[next(i for i, path in enumerate(paths) if paths.count(path) > 1)].name}: is named twice")
     roots = {source.name.partition("://")[0] if is_remote(source.name) else "" for source in sources}
     folder = posixpath.commonpath([posixpath.dirname(path) for path in paths]) if len(roots) == 1 else ""
     return [path[len(folder) :].lstrip("/") for path in paths]

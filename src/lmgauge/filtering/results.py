@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
@@ -13,9 +13,13 @@ from numpy.typing import NDArray
 from lmgauge.decoding import Meta, Perplexity, Whole
 from lmgauge.filtering.documents import MOST_GROUPS, OTHERS, CorpusTotals, DocumentScores, Groups, Sums, added
 from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Judgement, Reason
+from lmgauge.result_columns import plain_values
 from lmgauge.result_list import Tabled
 
-_LAST = ("rules", "group_field", "by", "signatures", "models", "groups", "examples")
+_LAST = (
+    *("rules", "group_field", "by", "signatures", "models", "groups", "examples"),
+    *("scored", "stays", "totals", "stay_totals"),
+)
 K = TypeVar("K", bound=str | None)
 STAYS = REASONS[0]
 EXAMPLES = 5
@@ -67,12 +71,21 @@ class PerplexityHistogram:
     """Counts of documents by group, model and perplexity."""
 
     models: tuple[str, ...]  # their names, in the order of the columns
-    of_groups: Mapping[str | None, Ints]  # int64 [models, 514], as `bin_counts` has them; None for documents without a group
+    # int64 [models, 514], as `bin_counts` has them; None for documents without a group
+    of_groups: Mapping[str | None, Ints] = field(repr=False)
+
+    STATED = ("groups",)
 
     @property
-    def groups(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """Return the names of the groups, in order."""
         return tuple(sorted(name for name in self.of_groups if name is not None))
+
+    @property
+    def groups(self) -> list[list[Any]]:
+        """Return as plain values each group's name and, for each model, pairs of a bin that has documents and how many."""
+        names = [name for name in (None, *self.names) if name in self.of_groups]
+        return [[name, BinCounts(self.of_groups[name]).pairs()] for name in names]
 
     def counts(self, model: str, group: str | None = None) -> Ints:
         """Return the counts of a model: int64 [514], as `bin_counts` has them."""
@@ -110,24 +123,8 @@ class PerplexityHistogram:
             return math.inf, math.inf
         return float(_EDGES[place]), float(_EDGES[place + 1])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts as plain values: only bins that have documents, as pairs of place and count."""
-        names = [name for name in (None, *self.groups) if name in self.of_groups]
-        return {"models": list(self.models), "groups": [[name, BinCounts(self.of_groups[name]).pairs()] for name in names]}
-
 
 # -- what became of documents --------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class GroupCounts:
-    """Documents of a group, and those of them that stay."""
-
-    name: str  # of the group; empty for documents without one
-    documents: int
-    bytes: int
-    stay_documents: int
-    stay_bytes: int
-
-
 class BinCounts:
     """Counts of documents by model and bin of perplexity."""
 
@@ -159,23 +156,21 @@ class BinCounts:
 class GroupTally(Sums):
     """Counts the documents of a group, and those of them that stay."""
 
+    name: str  # of the group; empty for documents without one
     documents: Whole
     bytes: Whole
     stay_documents: Whole
     stay_bytes: Whole
-    scored: BinCounts
-    stays: BinCounts
+    scored: BinCounts = field(compare=False, repr=False)
+    stays: BinCounts = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Sums):
     """Records that cannot be used for one reason."""
 
     records: Whole
     first: str  # what is wrong with the first of them, and where
-
-    def __add__(self, other: Problem) -> Problem:
-        return Problem(self.records + other.records, self.first)
 
 
 @dataclass(frozen=True)
@@ -240,7 +235,7 @@ class Tally(Sums):
         by_group: dict[str, GroupTally] = {}
         for name, four, *both in zip(("", *own.names), counts.tolist(), *bins, strict=True):
             if four[0]:
-                by_group = added(by_group, {name: GroupTally(*four, *map(BinCounts, both))})
+                by_group = added(by_group, {name: GroupTally(name, *four, *map(BinCounts, both))})
         whole = len(usable), int(sizes.sum()), int(np.count_nonzero(judgement.stand_in & usable))
         named = _counted(reasons, REASONS), _counted(judgement.buckets[usable][stay], BUCKETS)
         totals = _totals(scores, usable), _totals(scores, usable & (judgement.reasons == 0))
@@ -249,8 +244,9 @@ class Tally(Sums):
     def __add__(self, other: Tally) -> Tally:
         groups = dict(self.groups)
         for name, group in other.groups.items():
-            place = name if name in ("", OTHERS, *groups) or len(groups.keys() - {"", OTHERS}) < MOST_GROUPS else OTHERS
-            groups[place] = groups[place] + group if place in groups else group
+            room = len(groups) < MOST_GROUPS + (OTHERS in groups)
+            place = name if room or name in groups or not name else OTHERS
+            groups[place] = groups[place] + group if place in groups else replace(group, name=place)
         return replace(super().__add__(replace(other, groups={})), groups=groups)
 
     def to_dict(self) -> dict[str, Any]:
@@ -333,7 +329,7 @@ class FilteredDocuments(PlanSummary, Tabled):
     reasons: Mapping[str, int]
     problems: Mapping[str, int]
     first_problems: Mapping[str, str]
-    groups: tuple[GroupCounts, ...]
+    groups: tuple[GroupTally, ...]
     buckets: Mapping[str, int]
     stand_in: int
     examples: Mapping[str, Sequence[Example]]
@@ -370,10 +366,7 @@ class FilteredDocuments(PlanSummary, Tabled):
             reasons={reason: total.reasons[reason] for reason in REASONS[1:] if reason in total.reasons},
             problems={name: one.records for name, one in problems.items()},
             first_problems={name: one.first for name, one in total.problems.items()},
-            groups=tuple(
-                GroupCounts(name, one.documents, one.bytes, one.stay_documents, one.stay_bytes)
-                for name, one in sorted(total.groups.items())
-            ),
+            groups=tuple(total.groups[name] for name in sorted(total.groups)),
             buckets={bucket: total.buckets.get(bucket, 0) for bucket in BUCKETS if total.buckets},
             examples={reason: total.examples[reason].examples for reason in REASONS if reason in total.examples},
             scored=histogram("scored"),
@@ -383,15 +376,12 @@ class FilteredDocuments(PlanSummary, Tabled):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values; examples with their texts, histograms as pairs of bin and count."""
-        nested: dict[str, Any] = {"scored": self.scored.to_dict(), "stays": self.stays.to_dict()}
-        for sums in ("totals", "stay_totals"):
-            nested[sums] = {name: one.to_dict() for name, one in getattr(self, sums).items()}
-        own = asdict(self) | nested
-        return own | {name: own.pop(name) for name in (*_LAST, *nested)}
+        own: dict[str, Any] = plain_values(self)
+        return own | {name: own.pop(name) for name in _LAST}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one row per group."""
-        return [asdict(group) for group in self.groups]
+        return [plain_values(group) for group in self.groups]
 
     def _in_brief(self) -> str:
         counts = f"{self.documents:,} documents scored, {self.bytes:,} bytes"

@@ -12,7 +12,7 @@ from lmgauge.report.formats import counted, number, share_of
 from lmgauge.signature import Signature
 
 if TYPE_CHECKING:
-    from lmgauge.filtering.results import Bins, Example, FilteredDocuments, GroupCounts
+    from lmgauge.filtering.results import Bins, Example, FilteredDocuments, GroupTally
 
 _MOST_ROWS = 40
 _MOST_CHARTS = 4
@@ -205,17 +205,17 @@ def _groups(result: FilteredDocuments) -> Iterator[doc.Block]:
         yield from _group_lines(result, groups, model)
 
 
-def _group_perplexities(result: FilteredDocuments, groups: Sequence[GroupCounts]) -> Iterator[doc.Column]:
-    known = set(result.scored.groups)
+def _group_perplexities(result: FilteredDocuments, groups: Sequence[GroupTally]) -> Iterator[doc.Column]:
+    known = set(result.scored.names)
     for model in list(result.models)[:_MOST_COLUMNS]:
         to = f" to {model}" if len(result.models) > 1 else ""
         medians = [result.scored.median(model, group.name) if group.name in known else None for group in groups]
         yield doc.Column(f"median perplexity{to}", [_bin(median) for median in medians], 1)
 
 
-def _group_lines(result: FilteredDocuments, groups: Sequence[GroupCounts], model: str) -> Iterator[doc.ChartData]:
+def _group_lines(result: FilteredDocuments, groups: Sequence[GroupTally], model: str) -> Iterator[doc.ChartData]:
     # How the perplexities of the largest groups are distributed, each in per cent of its own documents.
-    known = [group.name for group in groups if group.name and group.name in result.scored.groups][:_MOST_GROUPS_DRAWN]
+    known = [group.name for group in groups if group.name and group.name in result.scored.names][:_MOST_GROUPS_DRAWN]
     extents = [extent for name in known if (extent := result.scored.extent(model, name)) is not None]
     if len(extents) < 2:
         return

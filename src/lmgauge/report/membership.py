@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lmgauge.evaluation.membership.membership import Membership, ScoreOfSets
 from lmgauge.report import blocks as doc
@@ -73,22 +74,11 @@ def _ends(score: ScoreOfSets) -> str:
 
 def _table(result: Membership, scores: Sequence[ScoreOfSets], title: str) -> doc.Table:
     # Row for each score; with control texts, how well it tells the sets apart.
-    columns = [
-        doc.labels("score", [score.title for score in scores]),
-        doc.numbers("median of texts", [score.median for score in scores], 3, drop=2),
-    ]
     if result.control_texts is None:
-        sides = [f"seen if {score.seen_if}" for score in scores]
-        return doc.Table((*columns, doc.labels("direction", sides)), title)
+        sides = doc.labels("direction", [f"seen if {score.seen_if}" for score in scores])
+        return doc.Table((*doc.columns(scores, "title", "median"), sides), title)
     rate = f"{100 * result.false_alarms:g} %"
-    columns += [
-        doc.numbers("of control", [score.control_median for score in scores], 3, drop=1),
-        doc.numbers("AUROC", [score.auroc for score in scores], 3),
-        doc.Column("95 % interval", [doc.between(score.auroc_interval, 3) for score in scores]),
-        doc.numbers(f"TPR at {rate} FPR", [score.tpr for score in scores], 1, "percent"),
-        doc.Column("its interval", [doc.between(score.tpr_interval, 1, "percent") for score in scores], 3),
-    ]
-    return doc.Table(tuple(columns), title)
+    return doc.Table(tuple(replace(one, title=one.title.format(rate)) for one in doc.columns(scores)), title)
 
 
 def _examples(result: Membership, count: int) -> Iterator[doc.Table]:

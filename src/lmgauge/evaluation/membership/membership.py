@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field
 from itertools import compress, tee
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.detection import Group, Separation
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import LEVEL, Interval
+from lmgauge.result_columns import column, plain_values
 from lmgauge.result_list import pandas_module
 from lmgauge.scores import ScoreBatch
 from lmgauge.shown import Shown
@@ -80,16 +81,18 @@ class ScoreOfSets:
     """One score, over both sets."""
 
     name: str  # `loss`, `min_k`, `min_k_plus_plus`, `zlib`, `reference`, `zlib_per_byte` or `bytes`
-    title: str  # in words
+    title: str = field(metadata=column("score"))  # in words
     seen_if: str  # "low" or "high": which values speak for seen text
     # median, control_median: of the texts in question and of the control texts; None where there are none
-    median: float | None
-    control_median: float | None
-    auroc: float | None  # the probability that a text in question looks more like a seen one than a control text does
-    auroc_interval: Interval | None
+    median: float | None = field(metadata=column("median of texts", 3, drop=2))
+    control_median: float | None = field(metadata=column("of control", 3, drop=1))
+    # the probability that a text in question looks more like a seen one than a control text does
+    auroc: float | None = field(metadata=column("AUROC", 3))
+    auroc_interval: Interval | None = field(metadata=column("95 % interval", 3))
     tells_apart: bool | None
-    tpr: float | None  # share of the texts in question above a threshold that the allowed share of control texts passes
-    tpr_interval: Interval | None
+    # share of the texts in question above a threshold that the allowed share of control texts passes
+    tpr: float | None = field(metadata=column("TPR at {} FPR", 1, "percent"))
+    tpr_interval: Interval | None = field(metadata=column("its interval", 1, "percent", drop=3))
     missing: int
 
 
@@ -131,7 +134,7 @@ class Membership(Shown):
     fingerprints: dict[str, str]
     signature: str
     notes: tuple[str, ...]
-    rows: Columns
+    rows: Columns = field(repr=False)
 
     def score(self, name: str) -> ScoreOfSets:
         """Return what is known of a score.
@@ -149,7 +152,7 @@ class Membership(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the rows as plain values, full precision; infinities stay floats."""
-        return {name: value for name, value in asdict(replace(self, rows={})).items() if name != "rows"}
+        return dict(plain_values(self))
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table."""
@@ -216,14 +219,13 @@ def score_texts(
     model: LanguageModel, corpus: Corpus, settings: MembershipSettings, reference: LanguageModel | None = None
 ) -> TextScores:
     """Return the scores of each segment of a corpus."""
-    blocks, asked, again = tee(corpus, 3)
+    blocks, asked, *again = tee(corpus, 2 if reference is None else 3)
     if why_not_whole(model):
         streams = [model.score(asked, spans=False, threads=settings.threads)]
     else:
         streams = [reduce(model, asked, [Moments()], spans=False, threads=settings.threads)]
     if reference is not None:
-        streams.append(reference.score(again, spans=False, threads=settings.threads))
-    del again  # which else would keep what nobody reads
+        streams.append(reference.score(again[0], spans=False, threads=settings.threads))
     columns: Columns = {}
     labels: list[str] = []
     left_out = 0
