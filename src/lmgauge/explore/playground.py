@@ -14,7 +14,6 @@ from lmgauge.distributions.reductions import Entropy, Rank, TopK
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.passages import MOST_TOPS
 from lmgauge.explore.passages import spans_of
-from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.report.packing import packed, shown_text
 from lmgauge.scores import OOV, ScoreBatch, join_batches
@@ -32,8 +31,7 @@ class Playground:
 
     def __init__(self, model: LanguageModel, name: str) -> None:
         # Typed as words: `<unk>` is then an unseen one, and there is no option that one could be sent to.
-        refuses = reserved_policy(model) == "refuse"
-        self._model, self.name = with_reserved([model], "escape")[0] if refuses else model, name
+        self._model, self.name = model.with_reserved("escape") if model.reserved == "refuse" else model, name
         # Without first tokens contexts are not whole; a server tells nothing of other tokens.
         self._has_distributions = model.context_policy.scores_first_tokens
         self._lock = threading.Lock()
