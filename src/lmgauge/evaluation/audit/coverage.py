@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.evaluation.audit.results import Check, Headline, counted, judge
-from lmgauge.evaluation.audit.row_parts import RowParts, unseen_noun
-from lmgauge.evaluation.audit.rows import Rows, Subject
+from lmgauge.evaluation.audit.rows import RowParts, Rows, Subject, unseen_noun
 from lmgauge.evaluation.audit.spelling import Spelling
 from lmgauge.evaluation.denominators import UNSPACED, Denominators, count_denominators
 from lmgauge.numerics.exact import PlainSum

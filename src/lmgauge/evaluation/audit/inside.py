@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge, numbers_of
-from lmgauge.evaluation.audit.row_parts import unseen_noun
-from lmgauge.evaluation.audit.rows import Rows, Subject
+from lmgauge.evaluation.audit.rows import NO_WRITER, Rows, Step, Subject, Writer, unseen_noun
 from lmgauge.evaluation.audit.sample import Contexts, sampled
-from lmgauge.evaluation.audit.writers import NO_WRITER, Step, Writer
 from lmgauge.progress import say_progress
 from lmgauge.scores import SEPARATOR, SPELLED, SPELLING, unescaped
 

@@ -12,6 +12,7 @@ from lmgauge.files import writing_or_printing
 from lmgauge.json_text import to_json
 from lmgauge.readable import for_output
 from lmgauge.records.formats import BY_SUFFIX, COMPRESSIONS
+from lmgauge.result_columns import plain_values
 from lmgauge.result_list import Tabled
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.metrics.error_rates import ErrorRates
@@ -36,10 +37,6 @@ class Tuning:
     first: ErrorRates  # error rate of the first hypotheses
     best: ErrorRates  # error rate with the tuned weights, which were chosen for it: that of other lists is higher
     oracle: ErrorRates  # error rate of the best hypotheses there are
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain values."""
-        return {name: value.to_dict() if isinstance(value, ErrorRates) else value for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -130,7 +127,7 @@ class Rescored(Tabled):
             "changed": self.changed,
             "weights": self.weights,
             "unknown_words": {one.model: {"unknown": one.unknown, "words": one.words} for one in self.unknown},
-            **({} if self.tuning is None else {"tuning": self.tuning.to_dict()}),
+            **({} if self.tuning is None else {"tuning": plain_values(self.tuning)}),
             **({} if self.systems is None else {"test": self.systems.to_dict()}),
             **rates,
             "notes": list(self.notes),
