@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, is_dataclass, replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
@@ -27,11 +26,10 @@ from typing import Any, Self, TypeVar, cast
 from numpy.typing import NDArray
 
 from lmgauge.memory import give_back
-from lmgauge.threads import go_on
+from lmgauge.threads import go_on, map_as_done
 from lmgauge.work.countdown import Countdown
-from lmgauge.work.executor import Crew
 from lmgauge.work.manifest import decode_facts
-from lmgauge.work.task import Task
+from lmgauge.work.task import Task, failure
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -125,9 +123,15 @@ class Engine:
 
     def _do(self, tasks: Sequence[Task]) -> Generator[int]:
         # Do tasks of a stage, and yield the number of each when its arrays are whole.
-        with closing(Crew(self.workers).run(partial(make_arrays, read=self.read, write=self._write), tasks)) as done:
-            for number, _ in done:
-                yield number
+        def _make(task: Task) -> None:
+            try:
+                make_arrays(task, self.read, self._write)
+            except Exception as error:
+                raise failure(task, error) from error
+
+        with closing(map_as_done(_make, tasks, self.workers)) as done:
+            for task, _ in done:
+                yield task.number
 
     def _explained(self) -> AbstractContextManager[None]:
         # What says of errors in the block how to go on.
