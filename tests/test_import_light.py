@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmgauge import train
+from lmgauge import evaluate, train
 
 HEAVY_STANDARD = {
     "asyncio",
@@ -126,3 +126,18 @@ def test_the_tasks_have_names_of_their_own() -> None:
         raise AssertionError
 """
     assert "lmgauge.tasks" in loaded_by(program)
+
+
+def test_a_page_of_stored_runs_loads_neither_training_nor_tasks(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    (tmp_path / "text.txt").write_text("the cat sat\nthe dog sat\n" * 9, encoding="utf-8")
+    for order in (1, 2):
+        evaluate(
+            train("witten-bell", tmp_path / "text.txt", order=order), tmp_path / "text.txt", output=tmp_path / f"{order}"
+        )
+    runs, page = [str(tmp_path / "1"), str(tmp_path / "2")], str(tmp_path / "page.html")
+    modules = loaded_by(f"import lmgauge; lmgauge.report({runs!r}, {page!r})")
+    assert "lmgauge.report.overview" in modules
+    assert not {
+        name for name in modules if name.startswith(("lmgauge.models.training", "lmgauge.api.train", "lmgauge.tasks."))
+    }

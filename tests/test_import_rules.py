@@ -38,6 +38,7 @@ LEAVES = (
         "progress",
         "protocols",
         "readable",
+        "result_columns",
         "result_list",
         "scoring",
         "shown",

@@ -18,7 +18,6 @@ from lmgauge.api.divergence import divergence as divergence
 from lmgauge.api.divergence import save_base as save_base
 from lmgauge.api.doctor import doctor as doctor
 from lmgauge.api.evaluate import evaluate as evaluate
-from lmgauge.api.evaluate import evaluate_protocols as evaluate_protocols
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
 from lmgauge.api.evaluate import perplexity as perplexity
 from lmgauge.api.evaluate import score_text as score_text

@@ -72,7 +72,6 @@ Precision = Literal["auto", "float32", "bfloat16"]
 ProtocolName = Literal["hf-guide", "harness", "llama.cpp", "gptq"]
 PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
 """Whose rules of what is scored can be followed; `lmgauge.protocols` has the rules."""
-ALL_PROTOCOLS = "all"
 
 ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""
@@ -80,9 +79,7 @@ KENLM_ENDINGS = (".binary", ".bin", ".klm")
 """A model written under such a name is a binary file of KenLM; read, these are known by how they begin."""
 KENLM_MAGIC = b"mmap lm http://kheafield.com/code"
 
-Program = Literal[
-    "lm-evaluation-harness", "inspect", "vllm", "openai", "llama.cpp", "srilm", "kenlm", "minicons", "score-table"
-]
+Program = Literal["lm-evaluation-harness", "vllm", "openai", "llama.cpp", "srilm", "kenlm", "minicons", "score-table"]
 PROGRAMS: tuple[Program, ...] = get_args(Program)
 """Whose output `lmgauge import` reads; the last is any that writes a table of lmgauge's form."""
 LogUnit = Literal["nats", "bits", "log10"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from lmgauge.errors import needing
+from lmgauge.result_columns import flat_row, plain_values
 from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Tabled(Shown):
+class Result(Shown):
+    """A result that is a dataclass: its fields, and what they say of themselves, are its plain values."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> Any:
+        """Return everything as plain values, full precision; infinities stay floats."""
+        return plain_values(self)
+
+
+class Tabled(Result):
     """A result that has rows, and becomes a data frame."""
 
     __slots__ = ()
@@ -49,6 +60,12 @@ class ResultList(Tabled, Sequence[T], Generic[T]):
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def to_dict(self) -> Any:
+        return [cast("Any", item).to_dict() for item in self.items]
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        return [flat_row(item) for item in self.items]
 
     def _in_brief(self) -> str:
         return f"{len(self):,} item{'s' * (len(self) != 1)}"

@@ -14,9 +14,7 @@ from lmgauge.evaluation.divergence.base_results import SavedBase as SavedBase
 from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
 from lmgauge.evaluation.divergence.results import Divergence as Divergence
 from lmgauge.evaluation.ladder import Ladder as Ladder
-from lmgauge.evaluation.membership.results import Membership as Membership
-from lmgauge.evaluation.protocol_table import ProtocolRow as ProtocolRow
-from lmgauge.evaluation.protocol_table import ProtocolTable as ProtocolTable
+from lmgauge.evaluation.membership.membership import Membership as Membership
 from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations
 from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals

@@ -35,7 +35,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "perplexity": lambda: lmgauge.perplexity(MODEL, NAME),
     "score_text": lambda: lmgauge.score_text(MODEL, NAME),
     "evaluate": lambda: lmgauge.evaluate(MODEL, texts=NAME),
-    "evaluate_protocols": lambda: lmgauge.evaluate_protocols(MODEL, texts=NAME),
     "word_surprisal": lambda: lmgauge.word_surprisal(MODEL, texts=NAME),
     "pairs": lambda: lmgauge.pairs(MODEL, [(NAME, NAME)]),
     "sample": lambda: list(lmgauge.sample(MODEL, prompt=NAME)),

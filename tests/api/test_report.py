@@ -11,7 +11,7 @@ import pytest
 
 import lmgauge
 from lmgauge.errors import InputError, MissingExtraError, UsageError
-from lmgauge.evaluation.group_matrix import group_matrix
+from lmgauge.evaluation.overview import group_matrix
 from lmgauge.json_text import to_json
 from lmgauge.report import blocks as doc
 from lmgauge.report import page

@@ -1,4 +1,4 @@
-"""`lmgauge eval --protocol`: one protocol as a run, all as a table, and what cannot be followed."""
+"""`lmgauge eval --protocol`: one protocol as a run, and what cannot be followed."""
 
 from __future__ import annotations
 
@@ -43,17 +43,6 @@ def test_a_run_follows_a_protocol_and_says_so_wherever_it_is_shown(folder: Path)
     assert "leaves out the rest" in ok("audit", run).output
 
 
-def test_all_protocols_are_a_table(folder: Path) -> None:
-    model, text, page = folder / "gpt2", folder / "text.txt", folder / "all.html"
-    printed = ok("eval", "-m", model, text, "--protocol", "all", "--context", 40, "--html", page).output
-    assert "hf-guide: its windows begin every 20 tokens here, not every 512" in " ".join(printed.split())
-    assert "word_perplexity" in printed
-    assert "word_perplexity" in page.read_text(encoding="utf-8")
-    rows = json.loads(ok("eval", "-m", model, text, "--protocol", "all", "--context", 40, "--json").output)["protocols"]
-    assert [row["protocol"] for row in rows] == ["lmgauge", "hf-guide", "harness", "llama.cpp", "gptq"]
-    assert [row["evaluation"] is None for row in rows] == [False] * 5
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -64,8 +53,6 @@ def test_all_protocols_are_a_table(folder: Path) -> None:
         (("--protocol", "gptq", "--context", "stream,40"), "context stream or sentence: protocol gptq decides that"),
         (("--protocol", "gptq", "--by-group"), "has no groups"),
         (("--protocol", "llama.cpp"), "windows of 512 tokens, and this model positions for 48"),
-        (("--protocol", "all", "--stride", 4), "stride: protocols decide that"),
-        (("--protocol", "all", "-o", "run"), "--output does not go with --protocol all"),
         (("--protocol", "gptq", "--contexts", "8,16"), "protocol gptq"),
     ],
 )
@@ -78,6 +65,4 @@ def test_models_that_show_no_windows_cannot_follow(folder: Path) -> None:
     assert "protocol is for neural models" in refused("eval", "-m", laplace, text, "--protocol", "gptq")
     both = ("-m", folder / "gpt2", "-m", laplace)
     assert "laplace1 cannot follow it" in refused("eval", *both, text, "--protocol", "gptq")
-    assert "takes one model at a time" in refused("eval", *both, text, "--protocol", "all")
-    assert "only networks on this machine" in refused("eval", "-m", laplace, text, "--protocol", "all")
     assert "bos-each-window is for neural models" in refused("eval", "-m", laplace, text, "--bos-each-window")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.commands import ok, refused
 
 import lmgauge
+from lmgauge.cli.quickstart import quickstart
+from lmgauge.errors import InputError
+from lmgauge.files import OutputError
 from lmgauge.json_text import to_json
 
 
@@ -93,3 +97,23 @@ def test_quickstart_writes_a_page_or_says_how_to_get_one(tmp_path: Path, monkeyp
     page = tmp_path / "lmgauge-quickstart" / "report.html"
     assert (page.as_uri() in shown) if page.exists() else ("lmgauge[report]" in shown)
     assert not page.exists() or page.stat().st_size < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (OutputError("report.html: the disk is full"), "^report.html: the disk is full$"),
+        (InputError("scores.parquet: damaged"), r"report\.html: the scores for it, in .*, cannot be read back$"),
+    ],
+)
+def test_quickstart_does_not_end_well_without_the_page_of_a_folder_that_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception, message: str
+) -> None:
+    def _report(*_: Any, **__: Any) -> None:
+        raise fault
+
+    monkeypatch.setattr("lmgauge.cli.quickstart._trained", lambda *_: {})
+    monkeypatch.setattr(lmgauge, "evaluate", lambda *_, **__: [])
+    monkeypatch.setattr(lmgauge, "report", _report)
+    with pytest.raises(OutputError, match=message):
+        quickstart(output=tmp_path / "new")

@@ -90,7 +90,7 @@ def test_the_text_of_a_log_is_its_text(tmp_path: Path) -> None:
     assert answers.bits_per_byte == pytest.approx((12.25 + 25.5) / math.log(2) / 11)
 
 
-@pytest.mark.parametrize("name", ["log-minicons.json", "log-vllm.jsonl", "log-inspect.json"])
+@pytest.mark.parametrize("name", ["log-minicons.json", "log-vllm.jsonl"])
 def test_half_characters_are_found_in_the_text(tmp_path: Path, name: str) -> None:
     """The tokens of é are half a character each, and every program shows that in its own way."""
     lines = (DATA / "house.txt").read_text(encoding="utf-8").splitlines()

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.denominators import Denominators
-from lmgauge.evaluation.protocol_sums import ProtocolSums
-from lmgauge.scores import ScoreBatch, Strings
+from lmgauge.evaluation.protocol_sums import ProtocolSums, ScoredPart
+from lmgauge.scores import ScoreBatch, Strings, example_batch
 from lmgauge.text.documents import Corpus
 
+HARNESS = ContextPolicy(protocol="harness")
+GUIDE = ContextPolicy(length=4, stride=2, first="unscored", end="none", protocol="hf-guide")
 CHUNKS = ContextPolicy(length=3, stride=4, first="unscored", end="none", protocol="gptq")
 
 
 def test_nothing_changes_without_a_protocol() -> None:
-    part = ProtocolSums(ContextPolicy()).of_text(Denominators(2, 3, 9, 9, 2), whole=True)
+    assert ProtocolSums.of(ContextPolicy()) is None
+    part = ScoredPart.whole(Denominators(2, 3, 9, 9, 2), ContextPolicy())
     assert (part.denominators, part.share, part.notes) == (Denominators(2, 3, 9, 9, 2), 1.0, ())
 
 
 def test_figures_by_bytes_are_of_what_is_scored_and_the_share_is_said() -> None:
-    sums = ProtocolSums(CHUNKS)
+    sums = ProtocolSums.of(CHUNKS)
+    assert sums is not None
     one, starts, ends = np.ones(1, np.int64), np.array([2, 5]), np.array([3, 7])
     rows = ScoreBatch(0 * one, 2 * one, np.zeros(2, np.uint32), Strings(["x"]), np.zeros(2), np.zeros(2, np.uint8), ends)
     sums.watch(replace(rows, begins=starts))
@@ -36,6 +43,45 @@ def test_figures_by_bytes_are_of_what_is_scored_and_the_share_is_said() -> None:
     assert part.share == 3 / 9
     assert "33.3 % of the text (3 of 9 bytes)" in part.notes[-1]
     assert sums.of_text(Denominators(1, 4, 9, 9), whole=False).denominators is None
+
+
+def of_rows(policy: ContextPolicy, *parts: list[float]) -> dict[str, float]:
+    sums = ProtocolSums.of(policy)
+    assert sums is not None
+    for part in parts:
+        sums.watch(replace(example_batch(), logprob=np.array(part)))
+    rows = [value for part in parts for value in part]
+    return sums.figures(sum(rows), len(rows))
+
+
+def test_the_guide_takes_a_token_off_every_window_but_the_first() -> None:
+    """Windows of 5 tokens, 2 apart: positions 1 to 4, 5 and 6, 7 and 8, then 9 alone, whose window counts for nothing."""
+    rows = [-1.0, -2.0, -3.0, -2.0, -4.0, -6.0, -1.0, -1.0, -50.0]
+    mean = (2.0 * 4 + 5.0 * 1 + 1.0 * 1 + 50.0 * 0) / (4 + 1 + 1 + 0)
+    assert of_rows(GUIDE, rows) == {"ppl": pytest.approx(math.exp(mean))}
+
+
+@given(st.lists(st.floats(-9, 0), min_size=1, max_size=30), st.integers(0, 30))
+def test_batches_change_nothing(rows: list[float], cut: int) -> None:
+    assert of_rows(GUIDE, rows[:cut], rows[cut:]) == {"ppl": pytest.approx(of_rows(GUIDE, rows)["ppl"])}
+
+
+def test_an_impossible_token_makes_figures_infinite() -> None:
+    assert of_rows(GUIDE, [-1.0, -math.inf, -1.0]) == {"ppl": math.inf}
+    assert of_rows(ContextPolicy(protocol="gptq"), [-math.inf]) == {"ppl": math.inf}
+
+
+def test_the_harness_counts_empty_words() -> None:
+    sums = ProtocolSums.of(HARNESS)
+    assert sums is not None
+    assert sums.figures(-10.0, 4) == {}  # no text is at hand
+    for block in Corpus.from_strings([" a b\n", ""]):  # "", a, b, "" and ""
+        sums.read(block)
+    assert sums.figures(-10.0, 4) == {
+        "word_perplexity": pytest.approx(math.exp(10 / 5)),
+        "byte_perplexity": pytest.approx(math.exp(10 / 5)),
+        "bits_per_byte": pytest.approx(10 / 5 / math.log(2)),
+    }
 
 
 class Scripted:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.evaluation.segment_scores import MOST_BINS, SegmentScores
+from lmgauge.evaluation.passages import MOST_BINS, SegmentScores
 
 SCORES = st.lists(st.floats(0, 1e6, allow_subnormal=False), min_size=1, max_size=200)
 

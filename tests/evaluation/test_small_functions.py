@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmgauge.evaluation import bounds, notes
-from lmgauge.evaluation.audit import results, row_parts, spelling
+from lmgauge.evaluation.audit import results, rows, spelling
 from lmgauge.evaluation.comparison import documents
 from lmgauge.evaluation.diagnosis import mutual_information
 from lmgauge.evaluation.divergence import base_file
@@ -14,10 +14,10 @@ def test_results() -> None:
     assert results.in_nine_digits(float("nan")) == "NaN"
 
 
-def test_row_parts() -> None:
-    assert row_parts.unseen_noun("word") == "unseen word"
-    assert row_parts.unseen_noun("character") == "unseen character"
-    assert row_parts.RowParts().checks() == []
+def test_parts_of_rows() -> None:
+    assert rows.unseen_noun("word") == "unseen word"
+    assert rows.unseen_noun("character") == "unseen character"
+    assert rows.RowParts().checks() == []
 
 
 def test_spelling() -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from lmgauge.decoding import decode
 from lmgauge.errors import InputError
-from lmgauge.filtering.results import CorpusTotals
+from lmgauge.filtering.documents import CorpusTotals
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import SCALE, exact_costs
+from lmgauge.result_columns import plain_values
 
 
 def totals_of(nats: np.ndarray, zeros: int = 0) -> SegmentTotals:
@@ -64,10 +65,10 @@ def test_a_perplexity_beyond_all_numbers_is_infinite() -> None:
 
 def test_sums_come_back_from_plain_values() -> None:
     one = CorpusTotals(3, 20, 9, 0, 2, 3, 123 << 70)
-    assert decode(one.to_dict(), CorpusTotals, "x", "sums", "again") == one
+    assert decode(plain_values(one), CorpusTotals, "x", "sums", "again") == one
 
 
 @pytest.mark.parametrize("damage", [{"cost": -1}, {"tokens": 1.5}, {"bytes": True}])
 def test_damaged_values_are_refused(damage: dict[str, object]) -> None:
     with pytest.raises(InputError, match=next(iter(damage))):
-        decode(CorpusTotals().to_dict() | damage, CorpusTotals, "x", "sums", "again")
+        decode(plain_values(CorpusTotals()) | damage, CorpusTotals, "x", "sums", "again")

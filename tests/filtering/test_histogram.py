@@ -10,13 +10,11 @@ import pytest
 from lmgauge.decoding import decode
 from lmgauge.errors import InputError
 from lmgauge.filtering.documents import Groups
-from lmgauge.filtering.results import PerplexityHistogram
+from lmgauge.filtering.results import BinCounts, PerplexityHistogram, bin_counts
 
 
 def histogram_of(*values: float) -> PerplexityHistogram:
-    histogram = PerplexityHistogram(["m"])
-    histogram.add(Groups.none(len(values)), np.array(values)[:, None])
-    return histogram
+    return PerplexityHistogram(("m",), {None: bin_counts(Groups.none(len(values)), np.array(values)[:, None])[0]})
 
 
 def test_bins_are_eighths_of_octaves() -> None:
@@ -40,30 +38,33 @@ def test_several_histograms_can_share_their_bins() -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        *({}, {"models": 1, "groups": []}, {"models": ["m"], "groups": [3]}),
-        {"models": ["m"], "groups": [[None, [[[514, 1]]]]]},
-        {"models": ["m"], "groups": [[None, [[[1, -1]]]]]},
-        {"models": ["m"], "groups": [[None, [[[1, 2**70]]]]]},
-        {"models": ["m"], "groups": [[None, [[["1", 1]]]]]},
+        *({}, 1, [3], [[[1]]]),
+        [[[514, 1]]],
+        [[[1, -1]]],
+        [[[1, 2**70]]],
+        [[["1", 1]]],
     ],
     ids=str,
 )
-def test_damaged_records_are_refused(record: dict[str, object]) -> None:
+def test_damaged_records_are_refused(record: object) -> None:
     with pytest.raises(InputError, match="is not a histogram"):
-        decode(record, PerplexityHistogram, "x", "a histogram", "again")
+        decode(record, BinCounts, "x", "a histogram", "again")
+
+
+def test_counts_come_back_from_plain_values() -> None:
+    counts = BinCounts(histogram_of(3.0, 3.0, math.inf).of_groups[None])
+    assert counts.pairs() == [[[12, 2], [512, 1]]]
+    assert np.array_equal(decode(counts.pairs(), BinCounts, "x", "a histogram", "again").counts, counts.counts)
 
 
 def test_a_median_is_in_its_bin() -> None:
     values = np.exp(np.random.default_rng(3).uniform(0, 12, 501))
-    histogram = PerplexityHistogram(["m"])
-    histogram.add(Groups.none(501), values[:, None])
+    histogram = histogram_of(*values.tolist())
     ends = histogram.median("m")
     assert ends is not None
     assert ends[0] <= np.median(values) < ends[1]
 
 
 def test_a_median_of_infinite_perplexities_is_infinite() -> None:
-    histogram = PerplexityHistogram(["m"])
-    assert histogram.median("m") is None
-    histogram.add(Groups.none(4), np.array([[2.0], [np.inf], [np.inf], [np.nan]]))
-    assert histogram.median("m") == (np.inf, np.inf)
+    assert histogram_of().median("m") is None
+    assert histogram_of(2.0, math.inf, math.inf, math.nan).median("m") == (np.inf, np.inf)

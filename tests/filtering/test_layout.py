@@ -61,8 +61,15 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
             jobs_of(sources, output, columns=False)
     with pytest.raises(UsageError, match="standard input has no name"):
         jobs_of([*sources, *find_sources("-")], "out/", columns=False)
-    with pytest.raises(UsageError, match="is named twice"):
+    with pytest.raises(UsageError, match=r"both would be written to a\.jsonl; name a file once"):
         jobs_of([*sources, *sources], "out/", columns=False)
+
+
+def test_lines_and_objects_of_one_name_are_not_written_into_one_file(tmp_path: Path) -> None:
+    sources = made(tmp_path, "a.txt", "a.jsonl")
+    assert [job.name for job in jobs_of(sources, "out/", columns=False)] == ["a.txt", "a.jsonl"]
+    with pytest.raises(UsageError, match=r"a\.txt and .*a\.jsonl: the documents of both would be written to a\.jsonl; name"):
+        jobs_of(sources, "out/", columns=True)
 
 
 names = st.text(st.sampled_from("a%/2F_.é\n"), min_size=1, max_size=300).map(lambda name: os.path.normpath("/x/" + name))

@@ -91,15 +91,15 @@ def test_only_documents_that_may_be_sampled_are_scored(
     monkeypatch.setattr(FilterPlan, "score", counting)
     monkeypatch.setattr("lmgauge.filtering.percentile_sample._PENDING", 500)
     plan = FilterPlan(lmgauge.Scorer({"m": model}))
-    sample = sample_file(plan, find_sources(path, None)[0], PercentileSample(1, SampleSettings(size=200)), threads=1)
+    sample = sample_file(plan, find_sources(path, None)[0], PercentileSample(1, SampleSettings(sample=200)), threads=1)
     assert (sample.overall().documents, len(sample.overall().values)) == (30_000, 200)
     assert sum(scored) < 10_000
 
 
 def test_the_models_are_chosen_by_a_field(model: lmgauge.NgramModel, files: list[Path]) -> None:
     percentiles = lmgauge.learn_percentiles({"en": model}, files, by="lang")
-    assert percentiles.sample.group == "lang"
-    assert percentiles.signatures["lm"].startswith("doc|by:lang|en:")
+    assert percentiles.group == "lang"
+    assert percentiles.models["lm"].startswith("doc|by:lang|en:")
     assert (percentiles.groups["de"].models["lm"]["scored"], percentiles.groups["en"].models["lm"]["scored"]) == (0, 300)
     assert "no perplexity by lm" in str(percentiles)
 

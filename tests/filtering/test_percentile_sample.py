@@ -33,7 +33,7 @@ def test_keys_are_spread_evenly() -> None:
 
 def test_only_few_documents_need_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(percentile_sample, "_PENDING", 50)
-    sample = PercentileSample(1, SampleSettings(size=100))
+    sample = PercentileSample(1, SampleSettings(sample=100))
     scored = 0
     for k in range(200):
         keys, groups = document_keys("a.txt", np.arange(100 * k + 1, 100 * k + 101), 1), Groups.none(100)

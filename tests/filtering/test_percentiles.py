@@ -29,7 +29,7 @@ def test_intervals_hold_the_percentile_as_often_as_they_say() -> None:
     for seed in range(200):
         percentiles = learn(population, 400, seed)
         for place, percent in enumerate(PERCENTS):
-            low, high = percentiles.interval("m", None, percent)
+            low, high = percentiles.row("m", None, percent)[1:]
             assert low is None or high is None or low <= percentiles.value("m", None, percent) <= high
             missed[place] += not (low or 0) <= exact.value("m", None, percent) <= (high or math.inf)
     assert missed.max() <= 20  # of 200; 5 % are 10, and 20 or more of 200 happen once in 500
@@ -38,15 +38,15 @@ def test_intervals_hold_the_percentile_as_often_as_they_say() -> None:
 
 def test_of_everything_a_percentile_is_exact() -> None:
     percentiles = learn(np.arange(1.0, 1001.0))
-    assert (percentiles.value("m", None, 10), percentiles.interval("m", None, 10)) == (100.0, (100.0, 100.0))
+    assert (percentiles.value("m", None, 10), percentiles.row("m", None, 10)[1:]) == (100.0, (100.0, 100.0))
     assert [percentiles.value("m", None, percent) for percent in (0, 0.1, 99.9, 100)] == [1.0, 1.0, 999.0, 1000.0]
 
 
 def test_a_sample_does_not_bound_the_extremes() -> None:
     percentiles = learn(np.arange(1.0, 1001.0), 100)
-    assert percentiles.interval("m", None, 0)[0] is None
-    assert percentiles.interval("m", None, 100)[1] is None
-    low, high = percentiles.interval("m", None, 50)
+    assert percentiles.row("m", None, 0)[1] is None
+    assert percentiles.row("m", None, 100)[2] is None
+    low, high = percentiles.row("m", None, 50)[1:]
     assert low is not None
     assert high is not None
     assert low < percentiles.value("m", None, 50) < high
@@ -59,13 +59,13 @@ def test_small_and_unknown_groups_have_those_of_all() -> None:
     percentiles = Percentiles.learn(sample, {"m": "model:m"})
     assert [percentiles.value("m", name, 50) for name in ("a", "b", "unknown", None)] == [50.0, 100.0, 100.0, 100.0]
     assert [percentiles.has_own("m", name) for name in ("a", "b", "unknown", None)] == [True, False, False, False]
-    assert (percentiles.groups["b"].documents, percentiles.groups["b"].models["m"]["scored"]) == (99, 99)
+    assert (percentiles.groups["b"].documents, percentiles.groups["b"].scored("m")) == (99, 99)
     assert (percentiles.overall.documents, percentiles.overall.sampled) == (200, 200)
 
 
 def test_documents_without_a_score_are_counted_and_left_out() -> None:
     percentiles = learn(np.array([math.nan, 5.0, math.inf, math.nan]))
-    assert (percentiles.overall.sampled, percentiles.overall.models["m"]["scored"]) == (4, 2)
+    assert (percentiles.overall.sampled, percentiles.overall.scored("m")) == (4, 2)
     assert [percentiles.value("m", None, percent) for percent in (50, 51)] == [5.0, math.inf]
 
 

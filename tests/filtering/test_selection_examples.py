@@ -20,7 +20,7 @@ def test_each_place_has_three() -> None:
         LEAST: [17.0, 18.0, 19.0],
     }
     assert drawn[MOST][0].text == "document 19"
-    assert drawn[MOST][0].place == "<strings>, record 20"
+    assert drawn[MOST][0].place == "<strings>:20"
 
 
 def map_texts(count: int) -> list[str]:

@@ -38,16 +38,15 @@ ROWS = [{"text": "a b " * (number % 5), "lang": ["en", "de", None][number % 3]} 
 
 def test_parts_add_up(tmp_path: Path) -> None:
     whole = tally_of(tmp_path, ROWS, min_bytes=5)
-    total = Tally.of_nothing(["m"])
-    for part in (ROWS[:20], ROWS[20:21], [], ROWS[21:]):
-        total.merge(tally_of(tmp_path, part, min_bytes=5))
+    parts = (ROWS[:20], ROWS[20:21], [], ROWS[21:])
+    total = sum((tally_of(tmp_path, part, min_bytes=5) for part in parts), Tally.of_nothing(["m"]))
     one, other = whole.to_dict(), total.to_dict()
     for told in (one, other):  # examples and places are numbered within a file
-        del told["examples"], told["first_problems"]
+        del told["examples"], told["problems"]
     assert one == other
-    assert (whole.records, sum(whole.reasons.values()), sum(whole.problems.values())) == (51, 50, 1)
+    assert (whole.records, sum(whole.reasons.values()), sum(one.records for one in whole.problems.values())) == (51, 50, 1)
     assert sum(group.documents for group in whole.groups.values()) == 50
-    assert {reason: len(examples) for reason, examples in whole.examples.items()} == {
+    assert {reason: len(drawn.examples) for reason, drawn in whole.examples.items()} == {
         "stays": EXAMPLES,
         "too short": EXAMPLES,
     }
@@ -70,11 +69,11 @@ def test_what_is_stored_is_read_again(tmp_path: Path) -> None:
         ("buckets", {"unknown": 1}),
         ("groups", {"en": {}}),
         ("groups", []),
-        ("scored", {}),
-        ("examples", {"stays": [{}]}),
-        ("examples", {"unknown": []}),
-        ("examples", {"stays": [{"key": 1, "place": "a", "text": "a", "perplexity": {"m": "nan"}}]}),
-        ("examples", {"stays": [{"key": 1, "place": "a", "text": "a", "perplexity": {"m": 10**400}}]}),
+        ("problems", {"no text": 1}),
+        ("examples", {"stays": {}}),
+        ("examples", {"unknown": {"examples": []}}),
+        ("examples", {"stays": {"examples": [{"key": 1, "place": "a", "text": "a", "perplexity": {"m": "nan"}}]}}),
+        ("examples", {"stays": {"examples": [{"key": 1, "place": "a", "text": "a", "perplexity": {"m": 10**400}}]}}),
     ],
 )
 def test_what_is_damaged_is_refused(tmp_path: Path, name: str, value: object) -> None:
@@ -89,12 +88,10 @@ def test_what_is_damaged_is_refused(tmp_path: Path, name: str, value: object) ->
 def test_a_field_of_many_values_takes_bounded_memory(tmp_path: Path) -> None:
     rows = [{"text": "a b", "lang": f"url {number}"} for number in range(2 * MOST_GROUPS)]
     tally = tally_of(tmp_path, rows)
-    assert len(tally.groups) == len(tally.scored.groups) == MOST_GROUPS + 1
+    assert len(tally.groups) == MOST_GROUPS + 1
     assert tally.groups[OTHERS].documents == MOST_GROUPS
-    total = Tally.of_nothing(["m"])
-    for part in (rows[:1500], rows[1000:]):
-        total.merge(tally_of(tmp_path, part))
-    assert len(total.groups) == len(total.scored.groups) == MOST_GROUPS + 1
+    total = tally_of(tmp_path, rows[:1500]) + tally_of(tmp_path, rows[1000:])
+    assert len(total.groups) == MOST_GROUPS + 1
     assert sum(group.documents for group in total.groups.values()) == 2500
     assert total.groups[OTHERS].documents == 500 + 1000
 

@@ -53,14 +53,3 @@ def test_intervals_hold_the_figure_and_stay_inside(members: list[int], others: l
     assert (at_rate is None) == (ends is None) == (min(len(members), len(others)) < 6)
     if at_rate is not None:
         assert 0 <= at_rate.low <= both.hits(rate) <= at_rate.high <= 1
-
-
-@given(SCORES, SCORES)
-def test_the_curve_rises_to_the_corner_and_its_area_is_the_auroc(members: list[int], others: list[int]) -> None:
-    both = separation(members, others)
-    false_alarms, hits = both.curve()
-    assert (false_alarms[0], hits[0], false_alarms[-1], hits[-1]) == (0, 0, 1, 1)
-    assert (np.diff(false_alarms) >= 0).all()
-    assert (np.diff(hits) >= 0).all()
-    area = float(np.sum(np.diff(false_alarms) * (hits[1:] + hits[:-1]) / 2))
-    assert abs(area - both.auroc) < 1e-12

@@ -18,13 +18,13 @@ from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.options import PERCENTS, FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.results import PerplexityHistogram
+from lmgauge.filtering.results import BinCounts, PerplexityHistogram, bin_counts
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, judge
 
 perplexities = st.one_of(st.integers(1, 20).map(float), st.floats(1, 1e6), st.just(math.inf), st.just(math.nan))
 groups_of = st.sampled_from(["en", "de", None, "\u202e<b>"])
 documents = st.lists(st.tuples(groups_of, perplexities, perplexities), min_size=1, max_size=60)
-settings = st.builds(SampleSettings, size=st.sampled_from([None, 1, 3, 10]), seed=st.integers(0, 5), group=st.just("lang"))
+settings = st.builds(SampleSettings, sample=st.sampled_from([None, 1, 3, 10]), seed=st.integers(0, 5), group=st.just("lang"))
 
 Row = tuple[str | None, float, float]
 
@@ -71,12 +71,12 @@ def test_the_sample_of_a_group_has_its_smallest_keys(rows: list[Row], how: Sampl
     add(sample, keys, rows)
     by_key = [row for _, row in sorted(zip(keys, rows, strict=True), key=lambda pair: pair[0])]
     for name, group in sample.groups():
-        assert repr(group.values.tolist()) == repr([[*row[1:]] for row in by_key if row[0] == name][: how.size])
-    assert repr(sample.overall().values.tolist()) == repr([[*row[1:]] for row in by_key][: how.size])
+        assert repr(group.values.tolist()) == repr([[*row[1:]] for row in by_key if row[0] == name][: how.sample])
+    assert repr(sample.overall().values.tolist()) == repr([[*row[1:]] for row in by_key][: how.sample])
 
 
 def learn(rows: Sequence[Row], least: int = 1) -> Percentiles | None:
-    sample = PercentileSample(2, SampleSettings(size=None, group="lang"))
+    sample = PercentileSample(2, SampleSettings(sample=None, group="lang"))
     add(sample, list(range(len(rows))), rows)
     if any(all(math.isnan(row[column]) for row in rows) for column in (1, 2)):
         return None
@@ -163,6 +163,7 @@ def test_rules_judge_as_a_loop_does(
     both = FilterRules(keep=keep, **rules)  # type: ignore[arg-type]
     judgement = judge(both, figures, Groups.of([row[0] for row in rows]), percentiles)
     low, high = both.percent_range
+    scored = keep is not None or any(rules[name] is not None for name in rules.keys() - {"min_bytes", "max_bytes"})
     for paper, row, code in zip(papers, rows, judgement.reasons.tolist(), strict=True):
         lows, highs = [-math.inf] * 2, [math.inf] * 2
         for column, model in enumerate(("a", "b")) if percentiles else ():
@@ -170,7 +171,7 @@ def test_rules_judge_as_a_loop_does(
                 lows[column] = percentiles.value(model, row[0], low)
             if high is not None and high < 100:
                 highs[column] = percentiles.value(model, row[0], high)
-        assert REASONS[code] == slow.first_reason(paper, rules, lows, highs, both.needs_scores)
+        assert REASONS[code] == slow.first_reason(paper, rules, lows, highs, scored)
     if percentiles:
         buckets = judge(filters, figures, Groups.of([row[0] for row in rows]), percentiles).buckets
         for row, code in zip(rows, buckets.tolist(), strict=True):
@@ -182,15 +183,20 @@ def test_rules_judge_as_a_loop_does(
 
 @given(documents, st.integers(0, 60))
 def test_histograms_of_parts_add_up(rows: list[Row], cut: int) -> None:
-    def histogram(part: Sequence[Row]) -> PerplexityHistogram:
-        own = PerplexityHistogram(["a", "b"])
-        own.add(Groups.of([row[0] for row in part]), np.array([row[1:] for row in part]).reshape(len(part), 2))
-        return own
+    def counted(part: Sequence[Row]) -> dict[str | None, BinCounts]:
+        groups = Groups.of([row[0] for row in part])
+        table = bin_counts(groups, np.array([row[1:] for row in part]).reshape(len(part), 2))
+        return {name: BinCounts(counts) for name, counts in zip((None, *groups.names), table, strict=True)}
 
-    whole, first, second = histogram(rows), histogram(rows[:cut]), histogram(rows[cut:])
-    second.merge(decode(first.to_dict(), PerplexityHistogram, "x", "a histogram", "again"), {})
-    assert second.to_dict() == whole.to_dict()
-    for name in (None, *whole.groups):
+    def of(counts: dict[str | None, BinCounts]) -> PerplexityHistogram:
+        return PerplexityHistogram(("a", "b"), {name: own.counts for name, own in counts.items() if own.counts.any()})
+
+    whole, total = of(counted(rows)), counted(rows[cut:])
+    for name, own in counted(rows[:cut]).items():
+        again = decode(own.pairs(), BinCounts, "x", "a histogram", "again")
+        total[name] = total[name] + again if name in total else again
+    assert of(total).groups == whole.groups
+    for name in (None, *whole.names):
         own = [row for row in rows if name in (None, row[0])]
         bins = whole.bins("b", name)
         assert sum(bins.counts) + bins.infinite + bins.unscored == len(own)

@@ -40,7 +40,7 @@ def minicons(segments: list[Logged], bits: bool) -> str:
 
 
 def contents(segments: list[Logged]) -> list[dict[str, Any]]:
-    """Segments as the `logprobs` of OpenAI's replies and of Inspect, with bytes."""
+    """Segments as the `logprobs` of OpenAI's replies, with bytes."""
     return [{"content": [{"token": "", "bytes": list(token), "logprob": nats} for token, nats in s]} for s in segments]
 
 
@@ -49,12 +49,7 @@ def openai(segments: list[Logged], bits: bool) -> str:
     return "".join(json.dumps(reply) + "\n" for reply in replies)
 
 
-def inspect(segments: list[Logged], bits: bool) -> str:
-    samples = [{"id": i, "output": {"choices": [{"logprobs": part}]}} for i, part in enumerate(contents(segments))]
-    return json.dumps({"version": 2, "status": "success", "eval": {"model": "m"}, "samples": samples})
-
-
-LAYOUTS: dict[Program, Callable[[list[Logged], bool], str]] = {"minicons": minicons, "openai": openai, "inspect": inspect}
+LAYOUTS: dict[Program, Callable[[list[Logged], bool], str]] = {"minicons": minicons, "openai": openai}
 
 
 @st.composite

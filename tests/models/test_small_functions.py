@@ -11,7 +11,6 @@ from lmgauge.models import registry
 from lmgauge.models.mixture import model
 from lmgauge.models.network import windows
 from lmgauge.models.network.gguf import network
-from lmgauge.models.network.server import server
 from lmgauge.models.ngram import adjusted_counts, discounts, hash_table, levels, memory_needs, packed_tables
 from lmgauge.models.spelling import byte_view_characters, byte_view_masses
 from lmgauge.models.training import hub_tokenizer, spelling
@@ -23,10 +22,6 @@ def test_model() -> None:
 
 def test_network() -> None:
     assert network.of_targets([np.zeros((1, 4), np.float32)], np.array([3], np.int32)).round(4).tolist() == [-1.3863]
-
-
-def test_server() -> None:
-    assert server.Located(["a", " b"], [None, -1.0], [1, 3], True, 0).after(1).ends == [2]
 
 
 def test_allocator() -> None:

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from lmgauge.numerics.detection import Group, Separation, fewest_for_threshold
+from lmgauge.numerics.detection import Group, Separation
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
 
 NORMAL = NormalDist()
@@ -40,8 +40,6 @@ def test_as_scikit_learn_has_it() -> None:
         scores = np.concatenate((both.members.scores, both.others.scores))
         assert both.auroc == pytest.approx(metrics.roc_auc_score(truth, scores), abs=1e-13)
         false_alarms, hits, _ = metrics.roc_curve(truth, scores, drop_intermediate=False)
-        for mine, theirs in zip(both.curve(), (false_alarms, hits), strict=True):
-            np.testing.assert_allclose(mine, theirs, atol=1e-13)
         for rate in (0.01, 0.05, 0.1, 0.3):
             assert both.hits(rate) == pytest.approx(hits[false_alarms <= rate + 1e-12].max())
 
@@ -108,8 +106,6 @@ def test_ties_everywhere() -> None:
 
 def test_few_others_leave_the_threshold_open() -> None:
     rng = np.random.default_rng(5)
-    needed = fewest_for_threshold(0.01)
-    assert 0.99**needed <= 0.0125 < 0.99 ** (needed - 1)
     assert drawn(rng, 200, 100, 6.0).hits_interval(0.01).low == 0
     assert drawn(rng, 200, 2000, 6.0).hits_interval(0.01).low > 0.8
 

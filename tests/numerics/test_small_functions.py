@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from lmgauge.numerics import checks, intervals, lower_bound, proportions, units
+from lmgauge.numerics import checks, intervals, proportions, units
 
 
 def test_checks() -> None:
@@ -16,18 +16,9 @@ def test_checks() -> None:
 
 
 def test_intervals() -> None:
-    assert intervals.interval_columns(intervals.Interval(0.5, 1.5, 0.95, "jackknife", "documents")) == {
-        "interval_low": 0.5,
-        "interval_high": 1.5,
-        "interval_unit": "documents",
-    }
     assert intervals.sums_by(np.array([1, 0, 1]), np.array([1.0, 2.0, 4.0])).tolist() == [2.0, 5.0]
     assert intervals.effective_freedom(np.array([5.0, 5.0, 5.0])) == 2
     assert intervals.effective_freedom(np.array([100.0, 1.0, 1.0])) == 1
-
-
-def test_lower_bound() -> None:
-    assert lower_bound.plain_figures([("bits_per_byte", lower_bound.LowerBound(1.5))]) == {"bits_per_byte": 1.5}
 
 
 def test_proportions() -> None:

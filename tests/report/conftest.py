@@ -20,12 +20,11 @@ from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint,
 from lmgauge.evaluation.diagnosis.spelling_costs import LengthOfWords, PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
-from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.filtering.documents import DocumentScores, DocumentSums, Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
-from lmgauge.filtering.results import Bins, Example, PlanSummary, Tally
-from lmgauge.filtering.rules import PerplexityLimits, judge
+from lmgauge.filtering.results import Bins, Drawn, Example, PlanSummary, Problem, Tally
+from lmgauge.filtering.rules import Reason, judge
 from lmgauge.filtering.selection import SelectedShare, Selection, SelectionExample
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
@@ -51,7 +50,6 @@ from lmgauge.report import (
     mixture,
     overlap,
     percentiles,
-    protocols,
     pruning,
     recipes,
     rescore,
@@ -126,7 +124,6 @@ def results(runs: list[Path]) -> dict[str, Any]:
         ),
         "membership": replace(lmgauge.membership(models[0], train, test), model=HOSTILE, reference=LONG),
         "audit": replace(lmgauge.audit(models[0], test), model=LONG),
-        "protocols": protocol_table(lmgauge.evaluate(models[0], test)),
         "tasks": compared(Share(), [HOSTILE, LONG], [counts, counts - 1], groups=groups, test="sacrebleu-bootstrap"),
         "rescored": rescored(models[0]),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
@@ -152,7 +149,6 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     """Documents that were filtered, with names and texts that try to drive a terminal."""
     names = tuple([HOSTILE, LONG, *(f"m{i}" for i in range(models))][:models])
     group_names = [HOSTILE, LONG, *(f"g{i}" for i in range(groups))][:groups]
-    tally = Tally.of_nothing(names)
     groups_of_all = Groups.of([*group_names, None] * 4)
     size = len(groups_of_all)
     perplexity = np.repeat(np.geomspace(2.0, 1e6, size)[:, None], models, axis=1)
@@ -160,15 +156,17 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     totals = DocumentSums(-9 * np.log(np.minimum(perplexity[:, 0], 1e9)), *(np.full(size, n) for n in (9, 0, 1, 1)))
     vars(totals)["perplexity"] = perplexity[:, 0]
     scores = DocumentScores(np.full(size, 50), dict.fromkeys(names, totals), {})
-    tally.count(scores, judge(FilterRules(max_perplexity=100, min_bytes=10), scores), groups_of_all)
-    tally.count_problem("no text", f"{HOSTILE}: {LONG}")
-    for key, reason in enumerate(("stays", "perplexity above")):
-        texts = (HOSTILE, LONG, "", "\u05d0\u202e\u05d1 <script>alert(1)</script>", "x" * 400)
-        tally.draw(reason, [Example(key, HOSTILE * 30, text, dict.fromkeys(names, 9.5)) for text in texts])
-    limits = tuple(PerplexityLimits(name, group, 2.0, None, (9.0,)) for name in names for group in (*group_names, None))
-    tally.stand_in = 4
+    texts = (HOSTILE, LONG, "", "\u05d0\u202e\u05d1 <script>alert(1)</script>", "x" * 400)
+    reasons: tuple[Reason, ...] = ("stays", "perplexity above")
+    drawn = {
+        reason: Drawn([Example(key, HOSTILE * 30, text, dict.fromkeys(names, 9.5)) for text in texts])
+        for key, reason in enumerate(reasons)
+    }
+    judgement = judge(FilterRules(max_perplexity=100, min_bytes=10), scores)
+    problems = {"no text": Problem(1, f"{HOSTILE}: {LONG}")}
+    tally = replace(Tally.of(scores, judgement, groups_of_all, problems, drawn), stand_in=4)
     signatures = dict.fromkeys(names, "doc|v:1")
-    summary = PlanSummary(names, signatures, (HOSTILE, LONG), limits, HOSTILE, None)
+    summary = PlanSummary(names, signatures, (HOSTILE, LONG), HOSTILE, None)
     return lmgauge.results.FilteredDocuments.of(summary, [tally], HOSTILE, before=1)
 
 
@@ -196,13 +194,6 @@ def rescored(model: Path) -> lmgauge.results.Rescored:
     references = {HOSTILE: HOSTILE, LONG: LONG}
     result = lmgauge.rescore(lists, {LONG: model}, tune=lists, ref=references, test_ref=references)
     return replace(result, notes=(*result.notes, HOSTILE), signature="rescore|v:1")
-
-
-def protocol_table(evaluation: Any) -> ProtocolTable:
-    """One model under two protocols, and one that cannot be followed."""
-    printing = replace(evaluation, source_figures={HOSTILE: 2.5}, scored_share=0.5, context="sentence,63/64,protocol=gptq")
-    rows = (ProtocolRow("lmgauge", evaluation), ProtocolRow("gptq", printing), ProtocolRow("harness", None, HOSTILE))
-    return ProtocolTable(rows, model=LONG)
 
 
 def training() -> Any:
@@ -293,7 +284,6 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "overlap": lambda it: overlap.blocks(it["overlap"]),
     "choices": lambda it: choices.blocks(it["choices"]),
     "membership": lambda it: membership.blocks(it["membership"]),
-    "protocols": lambda it: protocols.blocks(it["protocols"]),
     "audit": lambda it: audit.blocks(it["audit"]),
     "mixture": lambda it: mixture.blocks(it["mixture"], name=HOSTILE, paths=[HOSTILE, LONG]),
     "spelled": lambda it: (
@@ -360,7 +350,6 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
             it["overlap"],
             it["choices"],
             it["membership"],
-            it["protocols"],
             SplitEvaluation(parts[0], parts[1], None),
             it["audit"],
             it["tasks"],

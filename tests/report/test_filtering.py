@@ -1,4 +1,4 @@
-"""What is shown of filtered documents: what became of them, where the limits are, and what they look like."""
+"""What is shown of filtered documents: what became of them, and what they look like."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ def scored(result: lmgauge.results.FilteredDocuments) -> lmgauge.results.Filtere
         result,
         rules=(),
         reasons={},
-        limits=(),
         stay_documents=result.documents,
         stay_bytes=result.bytes,
         stays=result.scored,
@@ -91,18 +90,6 @@ def test_the_histogram_has_what_stays_within_all_documents() -> None:
     assert sum(y or 0 for y in after.y) == 4
     assert chart.log_x
     assert "1 document with an impossible event" in chart.note
-
-
-def test_limits_that_hold_for_all_groups_are_lines_of_the_histogram() -> None:
-    result = filtered()
-    one = replace(result, limits=(replace(result.limits[-1], group=None),))
-    assert charts(one)["perplexity"].x_rules == (2.0, 9.0)
-    by_group = charts(result)["perplexity"]
-    assert by_group.x_rules == ()
-    assert "the table of groups has the limits" in by_group.note
-    between = tables(result)[HOSTILE].columns[-1]
-    assert between.title == "stays between"
-    assert between.cells[0] == doc.Range(2.0, float("inf"), 1)
 
 
 def test_groups_are_in_the_order_of_their_bytes_and_at_most_40() -> None:

@@ -71,11 +71,5 @@ def test_texts_that_stand_out_come_by_the_reference(compared: Membership) -> Non
     assert len([block for block in report.blocks(compared, examples=0) if isinstance(block, doc.Table)]) == 2
 
 
-def test_the_chart_has_a_curve_for_each_score(compared: Membership) -> None:
-    (chart,) = [block for block in report.blocks(compared) if isinstance(block, doc.ChartData)]
-    assert len(chart.series) == len(compared.scores) == 5
-    assert compared.charts == ("roc",)
-
-
 def test_shift_of_sets_is_always_spoken_of(compared: Membership) -> None:
     assert "differ in nothing else" in " ".join(str(compared).split())

@@ -122,7 +122,9 @@ def test_ids_and_texts_of_one_table_by_name_and_number(tmp_path: Path, text: str
 def test_ids_may_be_numbers(tmp_path: Path) -> None:
     reference = write(tmp_path / "ref.jsonl", [json.dumps({"id": i, "text": [f"r{i}", f"s{i}"]}) for i in (1, 2)])
     hypothesis = write(tmp_path / "hyp.jsonl", [json.dumps({"id": i, "text": f"h{i}"}) for i in (2, 1)])
-    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis], Reading(id="id")))
+    files = ParallelFiles([reference], [hypothesis], Reading(id="id"))
+    references, hypotheses, _ = everything(files)
+    assert files.notes == []  # both texts of a list have its id
     assert references == [["r1", "s1"], ["r2", "s2"]]
     assert hypotheses == [["h1", "h2"]]
 

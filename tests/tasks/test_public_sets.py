@@ -1,4 +1,4 @@
-"""Public test sets through sacreBLEU's registry: made of an archive, or of texts laid by hand; nothing is fetched here."""
+"""Public test sets through sacreBLEU's registry: made of an archive, or copied; nothing is fetched here."""
 
 from __future__ import annotations
 
@@ -72,16 +72,15 @@ def test_files_of_a_set() -> None:
     assert repr(public) == "<PublicSet: fake de-en: 1 reference>"
 
 
-def test_what_cannot_be_fetched_can_be_laid_there(tmp_path: Path, register: Register) -> None:
+def test_what_cannot_be_fetched_is_copied_from_where_it_can(tmp_path: Path, register: Register) -> None:
     address = (tmp_path / "nowhere.tgz").as_uri()
-    dataset = register("far/away", address, de_en=["a", "b"])
+    dataset = register("far", address, de_en=["a", "b"])
     with pytest.raises(InputError, match="cannot be fetched by sacreBLEU") as error:
-        find_public_set("far/away", "de-en")
-    stem = Path(dataset._outdir, "far_away.de-en")
-    assert f"save its references as {stem}.ref" in str(error.value)
-    assert f"{address} as {Path(dataset._rawdir, 'far_away.nowhere.tgz')}" in str(error.value)
-    Path(f"{stem}.ref").write_text("".join(line + "\n" for line in REFERENCE))
-    assert bleu(hypotheses=REFERENCE, test_set="far/away", language_pair="de-en").score == pytest.approx(100)
+        find_public_set("far", "de-en")
+    assert f"sacrebleu -t far -l de-en --echo ref, and copy the folder it is in to {dataset._outdir}" in str(error.value)
+    for name, lines in (("src", SOURCE), ("ref", REFERENCE)):
+        Path(dataset._outdir, f"far.de-en.{name}").write_text("".join(line + "\n" for line in lines))
+    assert bleu(hypotheses=REFERENCE, test_set="far", language_pair="de-en").score == pytest.approx(100)
 
 
 @pytest.mark.usefixtures("fake")

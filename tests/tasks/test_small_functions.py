@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lmgauge.tasks import parallel, scoring, transcripts
-from lmgauge.tasks.nbest import lines, results
+from lmgauge.tasks.nbest import references, results
 
 
-def test_lines() -> None:
-    assert lines.by_id([(1, "u1", "a dog")], "ref.txt") == {"u1": (1, "a dog")}
+def test_references() -> None:
+    assert references.by_id([(1, "u1", "a dog")], "ref.txt") == {"u1": (1, "a dog")}
 
 
 def test_results() -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmgauge.tasks.tercom import Tercom
+from lmgauge.tasks.settings import TerOptions
+from lmgauge.tasks.tercom import tercom
 from lmgauge.tasks.texts import Texts
 
 CHOICES = list(product([False, True], repeat=4))
@@ -59,7 +60,7 @@ texts = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 
 def words(texts: list[str], *choices: bool) -> list[list[str]]:
-    return [text.split() for text in Tercom(*choices)(Texts.of_strings(texts)).strings()]
+    return [text.split() for text in tercom(Texts.of_strings(texts), TerOptions(*choices)).strings()]
 
 
 def sacrebleu_words(texts: list[str], *choices: bool) -> list[list[str]]:
@@ -130,4 +131,4 @@ def test_more_texts_than_are_prepared_at_a_time() -> None:
 
 def test_nothing_to_do_copies_nothing() -> None:
     packed = Texts.of_strings(["A b."])
-    assert Tercom(asian_support=True, case_sensitive=True)(packed) is packed
+    assert tercom(packed, TerOptions(asian_support=True, case_sensitive=True)) is packed

@@ -1,145 +1,206 @@
-// What the bindings of all kernels share: array types, views of them, vectors as NumPy arrays.
+// What the kernels take and return, as Python gives and gets it: structs by their fields, and what must hold of each.
 #pragma once
 
-#include <Python.h>
-
-#include <cstdio>  // nanobind writes to stderr, and its own headers do not all bring this one
-
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
 #include <algorithm>
-#include <stdexcept>
-#include <tuple>
 
 #include "arguments.hpp"
-#include "kernels.hpp"
-#include "texts.hpp"
+#include "bleu.hpp"
+#include "chrf.hpp"
+#include "distributions.hpp"
+#include "edit_distance.hpp"
+#include "kenlm.hpp"
+#include "partition.hpp"
+#include "partition_pack.hpp"
+#include "separators.hpp"
+#include "ter.hpp"
 
-namespace nb = nanobind;
-using namespace lmgauge;
-
-template <class T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using MutableArray = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-// Tables of counting travel as uint64 [slots, 2]: the key, and the two 32-bit values packed (low half first).
-using Table = nb::ndarray<const std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
-using MutableTable = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
-using MutableSums = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+namespace lmgauge {
 
 static_assert(std::endian::native == std::endian::little, "lmgauge's files are little-endian");
-
 static_assert(sizeof(void*) == 8, "lmgauge needs a 64-bit machine: tables of n-grams are larger than 4 GiB");
 
-template <class T>
-View<T> view(const Array<T>& a) { return {a.data(), a.size()}; }
-template <class T>
-MutableView<T> view(const MutableArray<T>& a) { return {a.data(), a.size()}; }
-inline View<Entry> view(const Table& t) {
-    require(t.shape(0) % kLine == 0 && t.shape(0) > 0 && t.shape(0) < kNone / 2, "slots: a positive multiple of 4 below 2^31");
-    return {reinterpret_cast<const Entry*>(t.data()), t.shape(0)};
-}
-inline MutableView<Entry> view(const MutableTable& t) {
-    require(t.shape(0) % kLine == 0 && t.shape(0) > 0 && t.shape(0) < kNone / 2, "slots: a positive multiple of 4 below 2^31");
-    return {reinterpret_cast<Entry*>(t.data()), t.shape(0)};
-}
-// A number for each slot before `end` (those behind it may be padding), or none at all.
-inline void check_marks(std::size_t marks, std::size_t end) { require(marks == 0 || marks >= end, "a mark for each slot"); }
+using Ids = View<std::uint32_t>;
+using Bytes8 = View<std::uint8_t>;
+using Places = View<std::int64_t>;
+
+// ---- what many functions check
 
 inline void check_range(std::size_t begin, std::size_t end, std::size_t size) { require(begin <= end && end <= size, "range"); }
-
-template <class T>
-nb::object to_numpy(std::vector<T>&& values) {
-    auto* kept = new std::vector<T>(std::move(values));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+inline void check_below(Ids ids, std::uint64_t words) {
+    for (const std::uint32_t id : ids) require(id < words, "a token id outside the vocabulary");
 }
+// The first has that many elements, and so has each of the others.
+template <class First, class... Rest>
+void check_same_size(const First& first, const Rest&... rest) { require(((rest.size() == first.size()) && ...), "shapes"); }
+template <class Array>
+void check_empty_or(const Array& array, std::size_t size, const char* what) { require(array.empty() || array.size() == size, what); }
 
-// Texts travel as (data, starts, ends); every span is checked here, so that kernels need not.
-using TextsArrays = std::tuple<Array<std::uint8_t>, Array<std::int64_t>, Array<std::int64_t>>;
-inline TextsView view(const TextsArrays& texts) {
-    const auto& [data, starts, ends] = texts;
+// ---- text
+
+constexpr TokenMode last_of(TokenMode) { return TokenMode::given; }
+constexpr ReservedPolicy last_of(ReservedPolicy) { return ReservedPolicy::ordinary; }
+
+inline void check_spans(Places starts, Places ends, std::size_t size, const char* what) {
     require(starts.size() == ends.size(), "a start and an end for each text");
     for (std::size_t i = 0; i < starts.size(); ++i) {
-        const std::int64_t start = starts.data()[i], end = ends.data()[i];
-        require(0 <= start && start <= end && static_cast<std::size_t>(end) <= data.size(), "a text outside the data");
+        require(0 <= starts[i] && starts[i] <= ends[i] && static_cast<std::size_t>(ends[i]) <= size, what);
     }
-    const TextsView all{view(data), view(starts), view(ends)};
-    for (std::size_t i = 0; i < all.size(); ++i) require(!ends_within(all[i]), "a text that ends within a character");
-    return all;
-}
-inline ReferencesView view(const TextsArrays& texts, const Array<std::int64_t>& offsets) {
-    const TextsView all = view(texts);
-    require(offsets.size() > 0 && offsets.data()[0] == 0 && static_cast<std::size_t>(offsets.data()[offsets.size() - 1]) == all.size(),
-            "offsets from 0 to the number of references");
-    for (std::size_t i = 1; i < offsets.size(); ++i) require(offsets.data()[i - 1] <= offsets.data()[i], "rising offsets");
-    return {all, view(offsets)};
 }
 
-// Packed tables travel as (lines, uint32 [rows, 16]; bounds of parents and words; whether it is the highest order).
-using LinesArray = nb::ndarray<const std::uint32_t, nb::shape<-1, 16>, nb::c_contig, nb::device::cpu>;
-using MutableLines = nb::ndarray<std::uint32_t, nb::shape<-1, 16>, nb::c_contig, nb::device::cpu>;
-using PackedTable = std::tuple<LinesArray, std::uint64_t, std::uint64_t, bool>;
-inline void check_aligned(const std::uint32_t* lines) {
-    require(reinterpret_cast<std::uintptr_t>(lines) % alignof(Line) == 0, "lines at a multiple of 16 bytes");
+inline void check(const VocabularyView& v) {
+    require(std::has_single_bit(v.slots.size()) && !v.offsets.empty(), "vocabulary slots: a power of two; offsets from 0");
 }
-// Slots of parents and words that keys can tell apart.
-inline Scatter scatter_of(std::uint64_t parents, std::uint64_t words) {
-    require(parents < kNone && words < kNone, "slots of parents, and words: fewer than 2^32");
-    const Scatter scatter(parents, words);
-    require(scatter.bits() <= kMostBits, "slots of parents, and words: too many for keys");
-    return scatter;
-}
-inline TableView view(const PackedTable& t) {
-    const auto& [lines, parents, words, last] = t;
-    require(parents < kNone && words < kNone && TableView::fits(lines.shape(0), parents, words), "a table too small for its keys");
-    require(lines.shape(0) < kNone / 2 / 7, "slots: fewer than 2^31");
-    check_aligned(lines.data());
-    return {reinterpret_cast<const Line*>(lines.data()), lines.shape(0), parents, words, last};
-}
+template <>
+struct From<VocabularyView> : FromFields<VocabularyView, MutableView<std::uint64_t>, MutableView<std::int64_t>, MutableView<std::uint8_t>> {};
 
-using ModelArrays = std::tuple<Array<float>, std::vector<PackedTable>, std::tuple<bool, float>>;
-inline ModelView model_view(const ModelArrays& m) {
-    const auto& [unigrams, tables, mode] = m;
-    require(tables.size() < 250 && unigrams.size() >= 6 && unigrams.size() % 2 == 0 && unigrams.size() < kNone, "model");
-    ModelView model{view(unigrams), {}, std::get<0>(mode), std::get<1>(mode)};
-    for (std::size_t k = 0; k < tables.size(); ++k) {
-        model.tables.push_back(view(tables[k]));
-        // Every slot of a table is a parent that the next may name.
-        const std::uint64_t below = k == 0 ? model.words() : model.tables[k - 1].size();
-        require(std::get<1>(tables[k]) == below && std::get<2>(tables[k]) == model.words(), "tables that belong together");
-        require(std::get<3>(tables[k]) == (k + 1 == tables.size()), "the highest order comes last");
+// A vocabulary that is only read, which the kernels write to only when asked to insert.
+struct ReadVocabulary : VocabularyView {};
+template <>
+struct From<ReadVocabulary> {
+    using Python = std::tuple<Array<std::uint64_t>, Array<std::int64_t>, Array<std::uint8_t>>;
+    template <class Number>
+    static MutableView<Number> writable(const Array<Number>& array) { return {const_cast<Number*>(array.data()), array.size()}; }
+    static ReadVocabulary view(const Python& v) {
+        const VocabularyView all{writable(std::get<0>(v)), writable(std::get<1>(v)), writable(std::get<2>(v))};
+        check(all);
+        return {all};
     }
-    return model;
+};
+
+// Texts; every span is checked here, so that kernels need not.
+inline void check(const TextsView& texts) {
+    check_spans(texts.starts, texts.ends, texts.data.size(), "a text outside the data");
+    for (std::size_t i = 0; i < texts.size(); ++i) require(!ends_within(texts[i]), "a text that ends within a character");
+}
+template <>
+struct From<TextsView> : FromFields<TextsView, Bytes8, Places, Places> {};
+
+inline void check_offsets(Places offsets, std::size_t size) {
+    require(!offsets.empty() && offsets.front() == 0 && static_cast<std::size_t>(offsets.back()) == size, "offsets from 0 to the end");
+    require(std::is_sorted(offsets.begin(), offsets.end()), "rising offsets");
 }
 
-// Sums by segment travel as (high, low, events, zeros, unseen, ends).
-using SumArrays = std::tuple<MutableArray<std::int64_t>, MutableArray<std::uint64_t>, MutableArray<std::int64_t>,
-                                   MutableArray<std::int64_t>, MutableArray<std::int64_t>, MutableArray<std::int64_t>>;
-// For the segments that begin where an id is <s>, the first of them with the first id.
-inline SegmentColumns segment_columns(const SumArrays& arrays, View<std::uint32_t> ids) {
-    const auto& [high, low, events, zeros, unseen, ends] = arrays;
-    const std::size_t n = high.size();
-    require(low.size() == n && events.size() == n && zeros.size() == n && unseen.size() == n && ends.size() == n, "output");
+// ---- what kernels return, by its fields
+
+inline auto fields(TextCounts& counts) { return std::tie(counts.words, counts.characters); }
+inline auto fields(CountResult& result) { return std::tie(result.added, result.spilled); }
+inline auto fields(ArpaLines& lines) { return std::tie(lines.lines, lines.consumed, lines.fault, lines.reason); }
+inline auto fields(Requests& requests) { return std::tie(requests.fresh, requests.rows); }
+inline auto fields(Placed& placed) { return std::tie(placed.twice, placed.far); }
+inline auto fields(EntryCounts& counts) { return std::tie(counts.entries, counts.blanks); }
+inline auto fields(TableCheck& check) { return std::tie(check.checksum, check.bad); }
+inline auto fields(Measured& measured) { return std::tie(measured.free, measured.limit); }
+inline auto fields(Sorted& sorted) { return std::tie(sorted.twice, sorted.blanks); }
+inline auto fields(KenlmWords& words) { return std::tie(words.offsets, words.bytes, words.wrong); }
+inline auto fields(EditOperations& edits) { return std::tie(edits.operations, edits.ends); }
+
+// ---- tables of counting and estimating
+
+inline void check(std::span<const Entry> table) {
+    require(table.size() % kLine == 0 && !table.empty() && table.size() < kNone / 2, "slots: a positive multiple of 4 below 2^31");
+}
+inline void check(std::span<Entry> table) { check(std::span<const Entry>(table)); }
+template <>
+struct From<std::span<const Entry>> : FromRows<const Entry, const std::uint64_t, 2> {};
+template <>
+struct From<std::span<Entry>> : FromRows<Entry, std::uint64_t, 2> {};
+template <>
+struct From<std::span<ContextSum>> : FromRows<ContextSum, std::uint64_t, 2> {};
+
+inline void check(const Discounting& d) { require(!d.discount.empty() && d.discount.size() == d.mass.size(), "discounts"); }
+template <>
+struct From<Discounting> : FromFields<Discounting, View<double>, View<std::uint64_t>, std::uint64_t> {};
+
+// ---- packed tables, and models of them
+
+template <>
+struct From<std::span<const Line>> : FromRows<const Line, const std::uint32_t, 16> {};
+template <>
+struct From<std::span<Line>> : FromRows<Line, std::uint32_t, 16> {};
+template <>
+struct From<std::span<Staged>> : FromRows<Staged, std::uint32_t, 5> {};
+
+// Bounds of parents and words, which keys can tell apart.
+struct BoundedScatter : Scatter {
+    std::uint64_t parents, words;
+};
+template <>
+struct From<BoundedScatter> {
+    using Python = std::tuple<std::uint64_t, std::uint64_t>;
+    static BoundedScatter view(const Python& bounds) {
+        const auto [parents, words] = bounds;
+        require(parents < kNone && words < kNone, "slots of parents, and words: fewer than 2^32");
+        const Scatter scatter(parents, words);
+        require(scatter.bits() <= kMostBits, "slots of parents, and words: too many for keys");
+        return {scatter, parents, words};
+    }
+};
+template <>
+struct From<Scatter> : From<BoundedScatter> {};
+
+// Lines; bounds of parents and words; whether it is the highest order.
+struct BoundedTable : TableView {
+    std::uint64_t parents, words;
+};
+template <class Lines>
+BoundedTable bounded_table(Lines lines, std::uint64_t parents, std::uint64_t words, bool last) {
+    require(parents < kNone && words < kNone && TableView::fits(lines.size(), parents, words), "a table too small for its keys");
+    require(lines.size() < kNone / 2 / 7, "slots: fewer than 2^31");
+    return {TableView(lines.data(), lines.size(), parents, words, last), parents, words};
+}
+template <>
+struct From<BoundedTable> {
+    using Python = std::tuple<PythonOf<View<Line>>, std::uint64_t, std::uint64_t, bool>;
+    static BoundedTable view(const Python& table) {
+        const auto& [lines, parents, words, last] = table;
+        return bounded_table(From<View<Line>>::view(lines), parents, words, last);
+    }
+};
+template <>
+struct From<TableView> : From<BoundedTable> {};
+
+template <>
+struct From<ModelView> {
+    using Python = std::tuple<Array<float>, std::vector<PythonOf<TableView>>, std::tuple<bool, float>>;
+    static ModelView view(const Python& given) {
+        const auto& [unigrams, tables, mode] = given;
+        ModelView model{From<View<float>>::view(unigrams), {}, std::get<0>(mode), std::get<1>(mode)};
+        require(tables.size() < 250 && unigrams.size() >= 6 && unigrams.size() % 2 == 0 && unigrams.size() < kNone, "model");
+        for (const auto& one : tables) {
+            const BoundedTable table = From<BoundedTable>::view(one);
+            // Every slot of a table is a parent that the next may name.
+            const std::uint64_t below = model.tables.empty() ? model.words() : model.tables.back().size();
+            require(table.parents == below && table.words == model.words(), "tables that belong together");
+            require(table.last == (model.tables.size() + 1 == tables.size()), "the highest order comes last");
+            model.tables.push_back(table);
+        }
+        return model;
+    }
+};
+
+// A model's rows of events, and its sums of segments.
+template <>
+struct From<EventRows> : FromFields<EventRows, MutableView<double>, MutableView<std::uint8_t>, MutableView<std::uint32_t>,
+                                    MutableView<std::uint8_t>, MutableView<std::uint32_t>> {};
+inline void check_rows(const EventRows& rows, std::size_t n, std::size_t contexts) {
+    const bool fits = rows.logprob.size() >= n && rows.matched.size() >= n && rows.ids.size() >= n && rows.kind.size() >= n;
+    require(fits && (rows.contexts.empty() || rows.contexts.size() >= n * contexts), "output");
+}
+inline void check(const SegmentColumns& c) { check_same_size(c.high, c.low, c.events, c.zeros, c.unseen, c.ends); }
+template <>
+struct From<SegmentColumns> : FromFields<SegmentColumns, MutableView<std::int64_t>, MutableView<std::uint64_t>, MutableView<std::int64_t>,
+                                         MutableView<std::int64_t>, MutableView<std::int64_t>, MutableView<std::int64_t>> {};
+// A column for each segment: these begin where an id is <s>, the first of them with the first id.
+inline void check_segments(const SegmentColumns& columns, Ids ids) {
     require(ids.empty() || ids[0] == kBos, "a segment that begins with <s>");
-    require(static_cast<std::size_t>(std::count(ids.begin(), ids.end(), kBos)) == n, "a column for each segment");
-    return {view(high), view(low), view(events), view(zeros), view(unseen), view(ends)};
+    require(static_cast<std::size_t>(std::count(ids.begin(), ids.end(), kBos)) == columns.high.size(), "a column for each segment");
 }
 
 void bind_reader(nb::module_& m);
 void bind_tables(nb::module_& m);
-void bind_partition_pack(nb::module_& m);
+void bind_metrics(nb::module_& m);
 void bind_distributions(nb::module_& m);
-void bind_resampling(nb::module_& m);
 void bind_overlap(nb::module_& m);
-void bind_bleu(nb::module_& m);
-void bind_chrf(nb::module_& m);
-void bind_edit_distance(nb::module_& m);
-void bind_ter(nb::module_& m);
 void bind_kenlm(nb::module_& m);
-void bind_partition(nb::module_& m);
-void bind_separators(nb::module_& m);
+
+}  // namespace lmgauge

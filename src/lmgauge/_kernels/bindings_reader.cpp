@@ -1,14 +1,14 @@
 // Python's face of the readers: states, steps, and short texts in one call. A step costs less than letting go of the GIL and
 // taking it again, so only what may take long does that.
 #include "bindings_reader.hpp"
-#include "kenlm.hpp"
 
 #include <atomic>
 
+namespace lmgauge {
 namespace {
 
 constexpr std::size_t kShort = 2048;      // bytes of a text that is scored at once
-constexpr std::size_t kTogether = 128;    // texts of many
+constexpr std::size_t kTexts = 128;    // texts of many
 constexpr std::size_t kOrders = 64;       // of models whose states fit the stack
 constexpr double kRounding = 1e-6;        // of products of single-precision numbers: a probability above one by less is one
 constexpr double kLog10E = 0.43429448190325182765;
@@ -61,9 +61,10 @@ struct OneSegment {
 
 }  // namespace
 
-BoundReader::BoundReader(std::unique_ptr<NgramReader> reader, std::shared_ptr<const void> arrays, ReadVocabulary vocabulary, ReaderOptions options)
+BoundReader::BoundReader(std::unique_ptr<NgramReader> reader, std::shared_ptr<const void> arrays, PythonOf<ReadVocabulary> vocabulary,
+                         ReaderOptions options)
     : reader_(std::move(reader)), arrays_(std::move(arrays)), vocabulary_(std::move(vocabulary)),
-      words_(vocabulary_view(vocabulary_)), options_(std::move(options)), owner_(next_owner()) {
+      words_(From<ReadVocabulary>::view(vocabulary_)), options_(std::move(options)), owner_(next_owner()) {
     require(words_.offsets.size() == reader_->words() + std::size_t{1}, "a vocabulary of another size");
 }
 
@@ -154,14 +155,14 @@ nb::tuple BoundReader::step(const State& state, nb::handle word) const {
 }
 
 void BoundReader::step_all(View<Cell> from, View<std::uint32_t> words, MutableView<Cell> to, MutableView<double> logprob) const {
-    constexpr std::size_t kAhead = 8;
+    constexpr std::size_t kStepsAhead = 8;
     const std::size_t order = reader_->order(), n = words.size();
     for (std::size_t i = 0; i < n; ++i) {
         require(words[i] < reader_->words() && words[i] != kBos, "a token id outside the vocabulary");
         require(reader_->sound(&from[i * order]), "states that no step leads to");
     }
     for (std::size_t i = 0; i < n; ++i) {
-        if (i + kAhead < n) reader_->prefetch_step(&from[(i + kAhead) * order], words[i + kAhead]);
+        if (i + kStepsAhead < n) reader_->prefetch_step(&from[(i + kStepsAhead) * order], words[i + kStepsAhead]);
         const double p = reader_->logprob(reader_->step(&from[i * order], words[i], &to[i * order]));
         logprob[i] = words[i] == kEos && !options_.eos ? -INFINITY : p;
     }
@@ -234,8 +235,8 @@ nb::object BoundReader::score_lines(nb::list texts) const {
         std::vector<std::uint32_t> ids, events;
         std::vector<std::uint8_t> matched, kind;
         bool clean = data.find('\0') == std::string::npos && data.find('\r') == std::string::npos;
-        for (std::size_t first = 0; clean && first < starts.size(); first += kTogether) {    // what the first caches hold
-            const std::size_t n = std::min(kTogether, starts.size() - first), written = logprob.size();
+        for (std::size_t first = 0; clean && first < starts.size(); first += kTexts) {    // what the first caches hold
+            const std::size_t n = std::min(kTexts, starts.size() - first), written = logprob.size();
             const auto most = static_cast<std::size_t>(ends[first + n - 1] - starts[first]) + 2 * n;
             if (ids.size() < most) {
                 ids.resize(most);
@@ -267,7 +268,7 @@ nb::object BoundReader::score_lines(nb::list texts) const {
         if (!clean || std::any_of(logprob.begin(), logprob.end(), [](double value) { return value > 0; })) sums.clear();
     }
     if (sums.size() != nb::len(texts)) return nb::none();
-    return nb::make_tuple(to_numpy(std::move(logprob)), to_numpy(std::move(ends)), to_numpy(std::move(sums)));
+    return nb::make_tuple(to_python(std::move(logprob)), to_python(std::move(ends)), to_python(std::move(sums)));
 }
 
 // ---- KenLM's calls
@@ -340,8 +341,7 @@ nb::list BoundReader::full_scores(nb::handle sentence, bool bos, bool eos) const
 
 namespace {
 
-using Cells = nb::ndarray<const std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using MutableCells = nb::ndarray<std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Cells = Matrix<const std::uint64_t>;    // [states, order]
 
 const Cell* cells_of(const Cells& c) { return reinterpret_cast<const Cell*>(c.data()); }
 
@@ -395,7 +395,7 @@ void bind_reader(nb::module_& m) {
         .def("word_ids", [](const BoundReader& r, nb::sequence words) {
             std::vector<std::uint32_t> ids;
             for (const nb::handle word : words) ids.push_back(r.word_id(word));
-            return to_numpy(std::move(ids));
+            return to_python(std::move(ids));
         })
         .def("pack", [](const BoundReader& r, nb::sequence states) {
             std::vector<std::uint64_t> cells;
@@ -405,9 +405,9 @@ void bind_reader(nb::module_& m) {
                 const auto* const first = reinterpret_cast<const std::uint64_t*>(state.cells());
                 cells.insert(cells.end(), first, first + state.order());
             }
-            return to_numpy(std::move(cells));
+            return to_python(std::move(cells));
         })
-        .def("unpack", checked([](const BoundReader& r, Cells cells, std::size_t i) {
+        .def("unpack", bound(+[](const BoundReader& r, const Cells& cells, std::size_t i) {
             require(cells.shape(1) == r.reader().order() && i < cells.shape(0), "cells");
             const Cell* const one = cells_of(cells) + i * cells.shape(1);
             require(r.reader().sound(one), "states that no step leads to");
@@ -415,13 +415,11 @@ void bind_reader(nb::module_& m) {
             std::copy_n(one, cells.shape(1), state.cells());
             return state;
         }))
-        .def("step_batch", checked([](const BoundReader& r, Cells from, Array<std::uint32_t> words, MutableCells to,
-                              MutableArray<double> logprob) {
+        .def("step_batch", bound(+[](const BoundReader& r, const Cells& from, Ids words, const Matrix<std::uint64_t>& to,
+                                     MutableView<double> logprob) {
             const std::size_t n = words.size(), order = r.reader().order();
-            require(from.shape(0) == n && to.shape(0) == n && logprob.size() == n && from.shape(1) == order && to.shape(1) == order,
-                    "shapes");
-            nb::gil_scoped_release release;
-            r.step_all({cells_of(from), n * order}, view(words), {reinterpret_cast<Cell*>(to.data()), n * order}, view(logprob));
+            require(from.shape(0) == n && to.shape(0) == n && logprob.size() == n && from.shape(1) == order && to.shape(1) == order, "shapes");
+            r.step_all({cells_of(from), n * order}, words, {reinterpret_cast<Cell*>(to.data()), n * order}, logprob);
         }))
         .def("score_lines", &BoundReader::score_lines)
         .def("score_line", &BoundReader::score_line);
@@ -449,15 +447,18 @@ void bind_reader(nb::module_& m) {
     const auto options_of = [](const Options& o) {
         // What was cut elsewhere (`given`) comes as words, one by one.
         require(std::get<0>(o) >= -1 && std::get<0>(o) < static_cast<int>(TokenMode::given), "how text is cut");
-        check_policy(std::get<1>(o));
-        return ReaderOptions{std::get<0>(o), static_cast<ReservedPolicy>(std::get<1>(o)), std::get<2>(o), std::get<3>(o)};
+        return ReaderOptions{std::get<0>(o), From<ReservedPolicy>::view(std::get<1>(o)), std::get<2>(o), std::get<3>(o)};
     };
-    def(m, "read_tables", [=](const ModelArrays& model, ReadVocabulary vocabulary, const Options& options) {
-        return BoundReader(read_tables(model_view(model)), std::make_shared<const ModelArrays>(model), std::move(vocabulary),
-                           options_of(options));
+    m.def("read_tables", [=](const PythonOf<ModelView>& model, const PythonOf<ReadVocabulary>& vocabulary, const Options& options) {
+        check_apart(model, vocabulary);
+        auto kept = std::make_shared<const PythonOf<ModelView>>(model);
+        return BoundReader(read_tables(From<ModelView>::view(model)), std::move(kept), vocabulary, options_of(options));
     });
-    def(m, "read_kenlm", [=](Array<std::uint8_t> data, ReadVocabulary vocabulary, const Options& options) {
-        return BoundReader(read_kenlm(open_kenlm(view(data))), std::make_shared<const Array<std::uint8_t>>(data),
-                           std::move(vocabulary), options_of(options));
+    m.def("read_kenlm", [=](const Array<std::uint8_t>& data, const PythonOf<ReadVocabulary>& vocabulary, const Options& options) {
+        check_apart(data, vocabulary);
+        auto kept = std::make_shared<const Array<std::uint8_t>>(data);
+        return BoundReader(read_kenlm(open_kenlm({data.data(), data.size()})), std::move(kept), vocabulary, options_of(options));
     });
 }
+
+}  // namespace lmgauge

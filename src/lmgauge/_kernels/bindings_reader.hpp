@@ -7,11 +7,7 @@
 #include "bindings.hpp"
 #include "reader.hpp"
 
-using ReadVocabulary = std::tuple<Array<std::uint64_t>, Array<std::int64_t>, Array<std::uint8_t>>;
-VocabularyView vocabulary_view(const ReadVocabulary& v);
-inline void check_policy(int reserved) {
-    require(reserved >= 0 && reserved <= static_cast<int>(ReservedPolicy::ordinary), "what reserved words mean");
-}
+namespace lmgauge {
 
 // Of one model. Most have few orders, so that most states need no memory of their own.
 class State {
@@ -74,7 +70,7 @@ struct ReaderOptions {
 class BoundReader {
   public:
     // `arrays`: what the reader looks into; it lives as long as this.
-    BoundReader(std::unique_ptr<NgramReader> reader, std::shared_ptr<const void> arrays, ReadVocabulary vocabulary, ReaderOptions options);
+    BoundReader(std::unique_ptr<NgramReader> reader, std::shared_ptr<const void> arrays, PythonOf<ReadVocabulary> vocabulary, ReaderOptions options);
 
     const NgramReader& reader() const { return *reader_; }
     std::uint64_t owner() const { return owner_; }
@@ -106,8 +102,10 @@ class BoundReader {
 
     std::unique_ptr<NgramReader> reader_;
     std::shared_ptr<const void> arrays_;
-    ReadVocabulary vocabulary_;
+    PythonOf<ReadVocabulary> vocabulary_;
     VocabularyView words_;
     ReaderOptions options_;
     std::uint64_t owner_;
 };
+
+}  // namespace lmgauge

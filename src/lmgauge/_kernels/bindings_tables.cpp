@@ -1,133 +1,230 @@
-// Python's face of pack.hpp.
+// Python's face of pack.hpp, partition.hpp and partition_pack.hpp.
 #include "bindings.hpp"
-#include "pack.hpp"
+
+namespace lmgauge {
+
+template <class Record>
+void check(const PartsOf<Record>& parts) { require(!parts.sizes.empty() && parts.staged.size() % parts.sizes.size() == 0, "parts"); }
+template <>
+struct From<Parts> : FromFields<Parts, MutableView<Staged>, MutableView<std::uint64_t>> {};
+// The table of the order below; none for bigrams.
+template <>
+struct From<Below> {
+    using Python = std::vector<PythonOf<MutableView<Line>>>;
+    static Below view(const Python& below) {
+        if (below.empty()) return {nullptr, 0};
+        const MutableView<Line> lines = From<MutableView<Line>>::view(below[0]);
+        return {lines.data(), lines.size() * MiddleLine::kWidth};
+    }
+};
+inline void check(const NgramColumns& n) { check_same_size(n.parents, n.words, n.probabilities, n.weights); }
+template <>
+struct From<NgramColumns> : FromFields<NgramColumns, Ids, Ids, View<float>, View<float>> {};
+template <>
+struct From<EntryColumns> : FromFields<EntryColumns, MutableView<std::uint32_t>, MutableView<std::uint32_t>, MutableView<std::uint32_t>,
+                                       MutableView<float>, MutableView<float>> {};
+// Lines of the table, bounds of parents and words, whether it is the highest order, first home, homes.
+template <>
+struct From<Bucket> {
+    using Python = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, bool, std::uint64_t, std::uint64_t>;
+    static Bucket view(const Python& given) {
+        const auto& [rows, parents, words, last, first, homes] = given;
+        require(parents < kNone && words < kNone && TableView::fits(rows, parents, words) && rows < kNone / 2 / 7, "a table");
+        require(homes > 0 && homes <= rows - kSpareLines && first <= rows - kSpareLines - homes, "homes of the table");
+        return {TableView(nullptr, rows, parents, words, last), first, homes};
+    }
+};
+template <>
+struct From<View<MiddleNgram>> : FromRows<const MiddleNgram, const std::uint32_t, 4> {};
 
 namespace {
-
-using StagedArray = nb::ndarray<std::uint32_t, nb::shape<-1, 5>, nb::c_contig, nb::device::cpu>;
-using PartsArrays = std::tuple<StagedArray, MutableArray<std::uint64_t>>;    // n-grams, sizes of the parts
-using Columns = std::tuple<Array<std::uint32_t>, Array<std::uint32_t>, Array<float>, Array<float>>;
-using Bounds = std::tuple<std::uint64_t, std::uint64_t>;                     // slots of parents, words
-using MutableColumns = std::tuple<MutableArray<std::uint32_t>, MutableArray<std::uint32_t>, MutableArray<std::uint32_t>,
-                                  MutableArray<float>, MutableArray<float>>;
-
-Parts parts_view(const PartsArrays& parts) {
-    const auto& [staged, sizes] = parts;
-    require(sizes.size() > 0 && staged.shape(0) % sizes.size() == 0, "parts");
-    return {{reinterpret_cast<Staged*>(staged.data()), staged.shape(0)}, view(sizes)};
-}
-
-Below below_view(const std::vector<MutableLines>& below, std::uint64_t parents) {
-    if (below.empty()) return {nullptr, 0};
-    require(below[0].shape(0) * MiddleLine::kWidth == parents, "the table below");
-    check_aligned(below[0].data());
-    return {reinterpret_cast<Line*>(below[0].data()), parents};
-}
 
 void check_parts(const Parts& parts, std::size_t first, std::size_t last) {
     check_range(first, last, parts.sizes.size());
     for (const std::uint64_t size : parts.sizes) require(size <= parts.room(), "parts that have room");
 }
+const auto in_lines = [](const TableView& table, std::size_t begin, std::size_t end, const auto&...) { check_range(begin, end, table.rows()); };
+
+void bind_packing(nb::module_& m) {
+    m.attr("SPARE_LINES") = kSpareLines;
+    m.attr("LEAST_HOME_BITS") = kLeastHomeBits;
+    def(m, "stage_table", stage_table, [](View<Entry> table, std::size_t begin, std::size_t end, Bytes8 dropped, Ids,
+                                           const BoundedScatter& bounds, const Below& below, const Parts&) {
+        check_range(begin, end, table.size());
+        check_empty_or(dropped, table.size(), "dropped");
+        require(below.lines == nullptr || below.slots == bounds.parents, "the table below");
+    });
+    def(m, "stage_columns", stage_columns,
+        [](const NgramColumns& n, std::size_t begin, std::size_t end, const BoundedScatter& bounds, const Below& below, const auto&) {
+            check_range(begin, end, n.words.size());
+            require(below.lines == nullptr || below.slots == bounds.parents, "the table below");
+            for (std::size_t i = begin; i < end; ++i) {
+                require(n.parents[i] < bounds.parents && n.words[i] < bounds.words, "a parent or a word out of range");
+            }
+        });
+    def(m, "sort_parts", sort_parts, [](const TableView&, const Parts& parts, std::size_t first, std::size_t last, const auto& frees) {
+        check_same_size(parts.sizes, frees);
+        check_parts(parts, first, last);
+    });
+    def(m, "place_parts", [](MutableView<Line> lines, const std::tuple<std::uint64_t, std::uint64_t>& bounds, bool last, const Parts& parts,
+                             std::size_t first, std::size_t end, View<std::uint64_t> starts, bool marked, MutableView<std::uint32_t> slots) {
+        check_same_size(parts.sizes, starts);
+        check_parts(parts, first, end);
+        const BoundedTable table = bounded_table(lines, std::get<0>(bounds), std::get<1>(bounds), last);
+        for (std::size_t i = first; i < end && !slots.empty(); ++i) {
+            for (const Staged& s : parts.part(i)) require(s.source < slots.size(), "slots");
+        }
+        return place_parts(table, lines, parts, first, end, starts, marked, slots);
+    });
+    def(m, "count_entries", count_entries, in_lines);
+    def(m, "list_entries", list_entries, [](const TableView& table, std::size_t begin, std::size_t end, const EntryColumns& out) {
+        check_range(begin, end, table.rows());
+        check_same_size(out.slots, out.parents, out.words, out.probabilities, out.weights);
+        require(out.slots.size() == count_entries(table, begin, end).entries, "columns");
+    });
+    def(m, "check_lines", [](const BoundedTable& table, std::size_t begin, std::size_t end) {
+        check_range(begin, end, table.rows());
+        return check_lines(table, begin, end, table.parents, table.words);
+    });
+    def(m, "digest_lines", digest_lines);
+    def(m, "find_ngrams", find_ngrams, [](const TableView&, Ids parents, Ids words, Ids slots) { check_same_size(slots, parents, words); });
+    def(m, "entry_values", [](const TableView& table, Ids slots, MutableView<float> probabilities, MutableView<float> weights) {
+        check_same_size(slots, probabilities, weights);
+        for (std::size_t i = 0; i < slots.size(); ++i) {
+            require(slots[i] < table.size(), "a slot outside the table");
+            probabilities[i] = table.probability(slots[i]);
+            weights[i] = table.weight(slots[i]);
+        }
+    });
+}
+
+// ---- partitions of n-grams
+
+void check_streams(std::size_t streams) { require(0 < streams && streams < kNone, "a stream for each partition"); }
+
+template <class T>
+void bind_route(nb::module_& m) {
+    const auto checks = [](Ids ids, std::size_t order, std::size_t lower, Bytes8 fresh, const Streams<T>& values, bool) {
+        require(2 <= lower && lower < order && order < kNothingNew, "orders");
+        require(ids.size() == fresh.size() + order + 1, "a chunk as long as its marks");
+        check_streams(values.size());
+    };
+    def(m, "route_values", route_values<T>, checks);
+}
+
+void bind_partitions(nb::module_& m) {
+    nb::class_<PartitionCounter>(m, "PartitionCounter")
+        .def("__init__", [](PartitionCounter* self, std::size_t order, std::uint32_t partitions, std::uint32_t partition,
+                            const std::vector<std::uint64_t>& expected) {
+            require(2 <= order && order < kNothingNew && expected.size() == order - 1, "an order, and an estimate for each from 2");
+            require(partition < partitions, "a partition");
+            new (self) PartitionCounter(order, partitions, partition, expected);
+        })
+        .def("add", bound(+[](PartitionCounter& self, Ids ids) {
+            std::tuple<std::vector<std::uint32_t>, std::vector<std::uint8_t>> made;
+            self.add(ids, std::get<0>(made), std::get<1>(made));
+            return made;
+        }))
+        .def("rows", [](const PartitionCounter& self, std::size_t order) {
+            require(2 <= order && order <= self.order(), "order");
+            return self.rows(order);
+        })
+        .def("take", bound(+[](PartitionCounter& self, std::size_t order, MutableView<std::uint32_t> parents,
+                               MutableView<std::uint32_t> words, MutableView<std::uint32_t> counts) {
+            require(2 <= order && order <= self.order() && parents.size() == self.rows(order), "order, shapes");
+            check_same_size(parents, words, counts);
+            self.take(order, parents, words, counts);
+        }));
+    def(m, "route_requests", route_requests, [](Ids, std::size_t order, const Streams<std::uint8_t>& fresh, const Streams<std::uint32_t>& rows) {
+        require(2 <= order && order < kNothingNew && fresh.size() == rows.size(), "streams");
+        check_streams(rows.size());
+    });
+    bind_route<std::uint8_t>(m);
+    bind_route<std::uint32_t>(m);
+    bind_route<std::uint64_t>(m);
+    def(m, "count_rows", count_rows, [](Ids rows, Ids counts) {
+        for (const std::uint32_t row : rows) require(row < counts.size(), "a row out of range");
+    });
+}
+
+// ---- n-grams of partitions to buckets of lines
+
+template <class Record>
+constexpr std::size_t kColumns = sizeof(Record) / sizeof(std::uint32_t);
+using RecordsArray = Matrix<const std::uint32_t>;
+template <class Record>
+View<Record> records(const RecordsArray& ngrams) {
+    require(ngrams.shape(1) == kColumns<Record>, "n-grams of this order");
+    return {reinterpret_cast<const Record*>(ngrams.data()), ngrams.shape(0)};
+}
+using Columns = std::tuple<Ids, Ids, View<float>, View<float>>;    // parents, words, probabilities, weights
+using Marks = std::tuple<Bytes8, Bytes8, Ids>;                     // dropped, longer, slots of parents
+using Staging = std::tuple<Matrix<std::uint32_t>, MutableView<std::uint64_t>>;    // n-grams, sizes of the parts
+template <class Record>
+PartsOf<Record> parts_of(const Staging& staging) {
+    const auto& [staged, sizes] = staging;
+    const PartsOf<Record> parts{{reinterpret_cast<Record*>(staged.data()), staged.shape(0)}, sizes};
+    check(parts);
+    require(sizes.size() <= kMostBuckets, "parts");
+    return parts;
+}
+
+void check_lines_of(const Bucket& bucket, std::size_t cursors, std::size_t lines) {
+    require(cursors == bucket.homes, "a number for each home");
+    require(lines == bucket.lines(), "lines of the bucket");
+}
+
+void bind_buckets(nb::module_& m) {
+    m.attr("MOST_BUCKETS") = kMostBuckets;
+    def(m, "mark_longer", mark_longer, [](Ids parents, Bytes8 dropped, const auto&) { check_empty_or(dropped, parents.size(), "dropped"); });
+    def(m, "stage_rows", [](const Columns& columns, const Marks& marks, const BoundedScatter& bounds, const Staging& staging,
+                            MutableView<std::uint8_t> buckets) {
+        const auto& [parents, words, probabilities, weights] = columns;
+        const auto& [dropped, longer, slots] = marks;
+        check_same_size(parents, words, probabilities);
+        check_empty_or(dropped, parents.size(), "dropped");
+        check_empty_or(buckets, parents.size(), "buckets");
+        const PartitionRows rows{parents, words, probabilities, weights, dropped, longer, slots};
+        const std::size_t width = std::get<0>(staging).shape(1);
+        if (width == kColumns<LastNgram>) {
+            stage_rows(rows, bounds, bounds.parents, bounds.words, parts_of<LastNgram>(staging), buckets);
+            return;
+        }
+        require(width == kColumns<MiddleNgram>, "n-grams of this order");
+        check_same_size(parents, weights, longer);
+        stage_rows(rows, bounds, bounds.parents, bounds.words, parts_of<MiddleNgram>(staging), buckets);
+    });
+    def(m, "replay_slots", replay_slots, [](Bytes8 buckets, const auto&, Ids slots) { check_same_size(slots, buckets); });
+    def(m, "count_homes", [](const Bucket& bucket, const RecordsArray& ngrams, MutableView<std::uint8_t> counts) {
+        require(counts.size() == bucket.homes, "a number for each home");
+        bucket.table.last ? count_homes(bucket, records<LastNgram>(ngrams), counts) : count_homes(bucket, records<MiddleNgram>(ngrams), counts);
+    });
+    def(m, "measure_homes", measure_homes, [](const Bucket& bucket, Bytes8 counts) { require(counts.size() == bucket.homes, "a number for each home"); });
+    def(m, "open_homes", open_homes, [](const Bucket& bucket, Bytes8 counts, std::uint64_t, Ids cursors) {
+        require(counts.size() == bucket.homes && cursors.size() == bucket.homes, "a number for each home");
+    });
+    def(m, "write_ngrams", [](const Bucket& bucket, const RecordsArray& ngrams, MutableView<std::uint32_t> cursors, MutableView<Line> lines) {
+        check_lines_of(bucket, cursors.size(), lines.size());
+        bucket.table.last ? write_ngrams(bucket, records<LastNgram>(ngrams), cursors, lines)
+                          : write_ngrams(bucket, records<MiddleNgram>(ngrams), cursors, lines);
+    });
+    def(m, "sort_homes", sort_homes, [](const Bucket& bucket, Bytes8 counts, Ids cursors, View<Line> lines, View<std::int8_t> shifts) {
+        check_lines_of(bucket, cursors.size(), lines.size());
+        check_same_size(counts, cursors);
+        check_empty_or(shifts, bucket.lines() * bucket.table.width, "shifts");
+    });
+    def(m, "list_slots", list_slots, [](const Bucket& bucket, const auto& ngrams, Ids cursors, View<std::int8_t>, Ids slots) {
+        require(cursors.size() == bucket.homes, "a number for each home");
+        check_same_size(slots, ngrams);
+    });
+}
 
 }  // namespace
 
 void bind_tables(nb::module_& m) {
-    m.attr("SPARE_LINES") = kSpareLines;
-    m.attr("LEAST_HOME_BITS") = kLeastHomeBits;
-    def(m, "stage_table", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped,
-                            Array<std::uint32_t> parent_slots, Bounds bounds, const std::vector<MutableLines>& below,
-                            const PartsArrays& parts) {
-        check_range(begin, end, table.shape(0));
-        require(dropped.size() == 0 || dropped.size() == table.shape(0), "dropped");
-        const auto& [parents, words] = bounds;
-        const Below lower = below_view(below, parents);
-        const auto entries = view(table);
-        const Scatter scatter = scatter_of(parents, words);
-        nb::gil_scoped_release release;
-        stage_table(entries, begin, end, view(dropped), view(parent_slots), scatter, lower, parts_view(parts));
-    });
-    def(m, "stage_columns", [](const Columns& ngrams, std::size_t begin, std::size_t end, Bounds bounds,
-                              const std::vector<MutableLines>& below, const PartsArrays& parts) {
-        const NgramColumns columns{view(std::get<0>(ngrams)), view(std::get<1>(ngrams)), view(std::get<2>(ngrams)),
-                                   view(std::get<3>(ngrams))};
-        const std::size_t n = columns.parents.size();
-        check_range(begin, end, n);
-        require(columns.words.size() == n && columns.probabilities.size() == n && columns.weights.size() == n, "columns");
-        const auto& [parents, words] = bounds;
-        const Below lower = below_view(below, parents);
-        const Scatter scatter = scatter_of(parents, words);
-        nb::gil_scoped_release release;
-        for (std::size_t i = begin; i < end; ++i) {
-            require(columns.parents[i] < parents && columns.words[i] < words, "a parent or a word out of range");
-        }
-        stage_columns(columns, begin, end, scatter, lower, parts_view(parts));
-    });
-    def(m, "sort_parts", [](const PackedTable& table, const PartsArrays& parts, std::size_t first, std::size_t last,
-                           MutableArray<std::uint64_t> frees) {
-        const Parts p = parts_view(parts);
-        require(frees.size() == p.sizes.size(), "frees");
-        check_parts(p, first, last);
-        nb::gil_scoped_release release;
-        sort_parts(view(table), p, first, last, view(frees));
-    });
-    def(m, "place_parts", [](const MutableLines& lines, Bounds bounds, bool highest, const PartsArrays& parts, std::size_t first,
-                            std::size_t last, Array<std::uint64_t> starts, bool marked, MutableArray<std::uint32_t> slots) {
-        const Parts p = parts_view(parts);
-        check_parts(p, first, last);
-        require(starts.size() == p.sizes.size(), "starts");
-        const TableView table = view(PackedTable{LinesArray(lines), std::get<0>(bounds), std::get<1>(bounds), highest});
-        nb::gil_scoped_release release;
-        if (slots.size() > 0) {
-            for (std::size_t i = first; i < last; ++i) {
-                for (const Staged& s : p.part(i)) require(s.source < slots.size(), "slots");
-            }
-        }
-        const MutableView<Line> all{reinterpret_cast<Line*>(lines.data()), lines.shape(0)};
-        const Placed r = place_parts(table, all, p, first, last, view(starts), marked, view(slots));
-        return std::make_tuple(r.twice, r.far);
-    });
-    def(m, "count_entries", [](const PackedTable& table, std::size_t begin, std::size_t end) {
-        const TableView packed = view(table);
-        check_range(begin, end, packed.rows());
-        nb::gil_scoped_release release;
-        const EntryCounts r = count_entries(packed, begin, end);
-        return std::make_tuple(r.entries, r.blanks);
-    });
-    def(m, "list_entries", [](const PackedTable& table, std::size_t begin, std::size_t end, const MutableColumns& out) {
-        const TableView packed = view(table);
-        check_range(begin, end, packed.rows());
-        const EntryColumns columns{view(std::get<0>(out)), view(std::get<1>(out)), view(std::get<2>(out)), view(std::get<3>(out)),
-                                   view(std::get<4>(out))};
-        nb::gil_scoped_release release;
-        const std::size_t n = count_entries(packed, begin, end).entries;
-        require(columns.slots.size() == n && columns.parents.size() == n && columns.words.size() == n &&
-                    columns.probabilities.size() == n && columns.weights.size() == n, "columns");
-        list_entries(packed, begin, end, columns);
-    });
-    def(m, "check_lines", [](const PackedTable& table, std::size_t begin, std::size_t end) {
-        const TableView packed = view(table);
-        check_range(begin, end, packed.rows());
-        nb::gil_scoped_release release;
-        const TableCheck r = check_lines(packed, begin, end, std::get<1>(table), std::get<2>(table));
-        return std::make_tuple(r.checksum, r.bad);
-    });
-    def(m, "find_ngrams", [](const PackedTable& table, Array<std::uint32_t> parents, Array<std::uint32_t> words,
-                            MutableArray<std::uint32_t> slots) {
-        require(parents.size() == slots.size() && words.size() == slots.size(), "shapes");
-        const TableView packed = view(table);
-        nb::gil_scoped_release release;
-        find_ngrams(packed, view(parents), view(words), view(slots));
-    });
-    def(m, "entry_values", [](const PackedTable& table, Array<std::uint32_t> slots, MutableArray<float> probabilities,
-                             MutableArray<float> weights) {
-        require(probabilities.size() == slots.size() && weights.size() == slots.size(), "shapes");
-        const TableView packed = view(table);
-        nb::gil_scoped_release release;
-        for (std::size_t i = 0; i < slots.size(); ++i) {
-            const std::uint32_t slot = slots.data()[i];
-            require(slot < packed.size(), "a slot outside the table");
-            probabilities.data()[i] = packed.probability(slot);
-            weights.data()[i] = packed.weight(slot);
-        }
-    });
+    bind_packing(m);
+    bind_partitions(m);
+    bind_buckets(m);
 }
+
+}  // namespace lmgauge

@@ -31,14 +31,14 @@ def import_scores(
 ) -> Evaluation:
     """Make a run folder of what another program scored: `lmgauge import`.
 
-    Read are logs of lm-evaluation-harness (--log_samples), Inspect, vLLM, completions servers, llama.cpp's perplexity, SRILM
+    Read are logs of lm-evaluation-harness (--log_samples), vLLM, completions servers, llama.cpp's perplexity, SRILM
     (-debug 2), KenLM (query -v word) or minicons; or a table of tokens, whose column of scores `logprob` names.
 
     Args:
         files: what the program wrote: a path, or several of one program, in the order of the text.
         output: run folder to write; `compare`, `audit`, `diagnose`, `report` and `explore` read it.
-        program: the program that wrote the files; by what is in them if not given. One of lm-evaluation-harness, inspect,
-            vllm, openai, llama.cpp, srilm, kenlm, minicons, score-table.
+        program: the program that wrote the files; by what is in them if not given. One of lm-evaluation-harness, vllm,
+            openai, llama.cpp, srilm, kenlm, minicons, score-table.
         log_unit: unit of the scores, where neither the program nor the file says it.
         logprob: the column of a table with the log-probabilities of tokens; the table is CSV or TSV of no program, with a
             column token, word or piece, and perhaps one that tells sentences apart, such as segment or sentence_id.

@@ -109,11 +109,10 @@ Train
 Measure
   eval = evaluate [evaluate.evaluate]: Measure how well models predict a text.
     guesses: bpb evaluate evaluation measure perplexity ppl query test
-    verbs: evaluate_scores context_curve evaluate_protocols cli.shards.run_in_shards
+    verbs: evaluate_scores context_curve cli.shards.run_in_shards
     stdin: text
     show: output per_segment per_token per_word columns unit field group document given context device
     without: texts name
-    choices: protocol=cli.evaluate.PROTOCOLS
     metavars: contexts=N,N...
   baseline: Say what a network must beat: compressors and n-grams.
     guesses: baselines compressors gzip ladder xz zstd

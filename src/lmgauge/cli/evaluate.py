@@ -1,21 +1,15 @@
-"""What `lmgauge eval` runs: models, a score table, contexts, every protocol, or a job in shards."""
+"""What `lmgauge eval` runs: models, a score table, contexts, or a job in shards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
-from lmgauge.choices import ALL_PROTOCOLS, PROTOCOL_NAMES
 from lmgauge.cli.derive import Call, fields_of
-
-PROTOCOLS = (*PROTOCOL_NAMES, ALL_PROTOCOLS)
 
 
 def evaluate(call: Call) -> None:
     """Run what the options ask for, and refuse what does not go with it."""
-    from lmgauge import context_curve, evaluate_protocols
+    from lmgauge import context_curve
 
     scores = "scores" in call.values
     if ("model" in call.values) == scores:
@@ -29,12 +23,11 @@ def evaluate(call: Call) -> None:
     if "shard" in call.values or "ray" in call.values:
         _in_shards(call)
     elif "contexts" in call.values:
-        call.answer(_of_one(call, "--contexts", "--per-context writes rows", context_curve))
-    elif call["protocol"] == ALL_PROTOCOLS:
-        call.answer(_of_one(call, "--protocol all", "name one protocol", evaluate_protocols, protocol=None))
+        call.refuse(call.values.keys() - fields_of(context_curve), "does not go with --contexts; --per-context writes rows")
+        call.answer(call(context_curve, model=_one_model(call, "--contexts")))
     else:
         call.refuse(("per_context",), "goes with --contexts")
-        call.refuse(("html",), "goes with --contexts and --protocol all; of an evaluation, lmgauge report makes the page")
+        call.refuse(("html",), "goes with --contexts; of an evaluation, lmgauge report makes the page")
         (_table if scores else _of_models)(call)
 
 
@@ -71,18 +64,10 @@ def _in_shards(call: Call) -> None:
     option = "--ray" if "ray" in call.values else "--shard"
     known = fields_of(EvaluationJob, ReadingOptions, ScoringOptions, run_in_shards)
     call.refuse({*call.values, "html"} - known, f"does not go with {option}: it writes a run folder")
-    if call["protocol"] == ALL_PROTOCOLS:
-        raise click.UsageError(f"{option} takes one protocol at a time")
     model, corpus = _one_model(call, option), corpus_of(call["text"], call(ReadingOptions))
     job = EvaluationJob(model, corpus, call["by_group"], call["columns"], call(ScoringOptions), call["threads"])
     result = call(run_in_shards, job=job)
     call.answer(Evaluations((result,)) if isinstance(result, Evaluation) else result)  # a table, as without --ray
-
-
-def _of_one(call: Call, option: str, instead: str, verb: Callable[..., Any], **more: Any) -> Any:
-    """Return what a verb that takes one model makes of it."""
-    call.refuse(call.values.keys() - fields_of(verb), f"does not go with {option}; {instead}")
-    return call(verb, model=_one_model(call, option), **more)
 
 
 def _one_model(call: Call, option: str) -> str:

@@ -15,7 +15,7 @@ from lmgauge.readable import visible
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
-    from lmgauge.evaluation.membership.results import Membership
+    from lmgauge.evaluation.membership.membership import Membership
     from lmgauge.report.blocks import Document
 
 _OF_COMPARING = ("top_k", "train", "examples", "output", "details", "llama_cpp", "html")

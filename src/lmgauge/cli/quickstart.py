@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.api.inputs import PathLike
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say, say_where
-from lmgauge.errors import MissingExtraError
+from lmgauge.errors import InputError, MissingExtraError
 from lmgauge.files import OutputError
 from lmgauge.option_numbers import Count
 
@@ -37,6 +37,8 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
         lmgauge quickstart
         lmgauge quickstart -o quickstart/
     """
+    from tempfile import gettempdir
+
     from lmgauge import evaluate, report
     from lmgauge.files import making_parents, naming
     from lmgauge.temporaries import scratch_folder
@@ -46,13 +48,17 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
     for name, model in models.items() if output is not None else ():
         model.save(f"{output}/{name}")
     page: Any = Path(output or _FOLDER, "report.html")
-    with scratch_folder() as folder, naming(folder.parent, [folder]):
+    with naming(gettempdir()), scratch_folder() as folder, naming(folder.parent, [folder]):
         results = evaluate(models, data / "quickstart-test.txt.xz", threads=threads, output=folder / "runs")
         runs = [Path(folder, "runs", name) for name in reversed(_ORDERS)]
         try:
             with making_parents(page):
                 report(runs, page, title="n-gram models of four orders", threads=threads)
+        except InputError as error:
+            raise OutputError(f"{page}: the scores for it, in {folder.parent}, cannot be read back") from error
         except (MissingExtraError, OutputError) as error:
+            if output is not None and isinstance(error, OutputError):
+                raise  # only where nobody named the folder, a table without a page is good enough
             page = error
     events = models["unigram"].record.training["events"]
     title = f"Novels in the public domain: trained on {events:,} events, tested on {results[0].events:,}"

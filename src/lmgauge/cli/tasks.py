@@ -152,7 +152,7 @@ def _print(call: Call, systems: Systems, document: Any = None) -> None:
 
     title = f"{systems.metric} of {names_in_brief([item.system for item in systems])}"
     page = title, document or tasks.blocks(systems)
-    numbers = [f"{(100.0 if systems.percent else 1.0) * one.score.score:.{call['width']}f}" for one in systems]
+    numbers = [f"{systems.scale * one.score.score:.{call['width']}f}" for one in systems]
     for line in systems.notes if call["score_only"] else ():
         _note(line)
     plain = "\n".join(numbers) if call["score_only"] else ""

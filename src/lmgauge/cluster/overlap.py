@@ -101,8 +101,7 @@ class OverlapWork:
     def facts(self) -> _Facts:
         """Return how the test is read, and what is said of the training text; see `Work`."""
         report = self._train.report
-        train = TrainingText(report.bytes, report.segments, report.sha256, tuple(report.notes()))
-        return _Facts(self._test.settings, train)
+        return _Facts(self._test.settings, TrainingText(report.bytes, report.segments, report.sha256, tuple(report.notes())))
 
 
 def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
@@ -122,7 +121,14 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
     stored, tokens = StoredParts(records, _Part), 0
     for number in range(len(records)):
         _, part = stored.take(number)
-        _take(search, part)
+        if not _fits(part, search):
+            raise ValueError("what is in both texts")
+        search.follower.take(part.met, part.sources)
+        search.duplicates.matches[part.duplicates] = True
+        if search.near is not None:
+            search.near.missing = search.near.missing or part.near_missing
+            for pair in part.near:
+                search.near.take(pair)
         tokens += part.tokens
     return search.finish(facts.train, tokens)
 
@@ -149,17 +155,6 @@ class _Part:
 class _Facts:
     test: dict[str, Any]
     train: TrainingText
-
-
-def _take(search: OverlapSearch, part: _Part) -> None:
-    if not _fits(part, search):
-        raise ValueError("what is in both texts")
-    search.follower.take(part.met, part.sources)
-    search.duplicates.matches[part.duplicates] = True
-    if search.near is not None:
-        search.near.missing = search.near.missing or part.near_missing
-        for pair in part.near:
-            search.near.take(pair)
 
 
 def _fits(part: _Part, search: OverlapSearch) -> bool:

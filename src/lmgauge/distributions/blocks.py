@@ -123,31 +123,42 @@ def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events
         seen += len(batch)
 
 
-class _ByEvent(BlockDistributions):
-    """Distributions asked of a model one by one."""
+class BatchDistributions(BlockDistributions):
+    """The distributions at the rows of a batch, in tiles of a size that a core's cache holds."""
 
-    def __init__(self, model: LanguageModel, batch: ScoreBatch, contexts: EventContexts, rows: Events) -> None:
-        self._model, self._batch, self._contexts, self._rows = model, batch, contexts, rows
-        # Only models that may score blocks at a time are asked from several threads.
-        self.parallel = bool(getattr(model, "blocks_are_independent", False))
-        self.vocabulary_size = len(model.vocabulary)
+    def __init__(self, batch: ScoreBatch, vocabulary_size: int) -> None:
+        self._batch, self.vocabulary_size = batch, vocabulary_size
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._batch)
 
     def tiles(self) -> Iterator[Tile]:
         targets = self._batch.token_ids.astype(np.int64)
-        at_a_time = max(1, TILE_ENTRIES // max(1, len(self._model.vocabulary)))
-        for begin in range(0, len(self._rows), at_a_time):
-            rows = self._rows[begin : begin + at_a_time]
-            yield Tile(lambda rows=rows: self._stacked(rows), targets[begin : begin + at_a_time])  # type: ignore[misc]
+        at_a_time = max(1, TILE_ENTRIES // max(1, self.vocabulary_size))
+        for begin in range(0, len(self), at_a_time):
+            rows = slice(begin, begin + at_a_time)
+            yield self.tile(rows, targets[rows])
 
-    def _stacked(self, rows: Events) -> NDArray[np.float64]:
-        # Log-probabilities after the contexts of some rows, float64 [rows, vocabulary].
-        return np.stack([self._model.log_distribution(self._contexts[row]) for row in rows.tolist()])
+    @abstractmethod
+    def tile(self, rows: slice, targets: NDArray[np.int64]) -> Tile:
+        """Return the tile of some rows, given the tokens that came, int64 [rows]."""
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         return self._batch
+
+
+class _ByEvent(BatchDistributions):
+    """Distributions asked of a model one by one."""
+
+    def __init__(self, model: LanguageModel, batch: ScoreBatch, contexts: EventContexts, events: Events) -> None:
+        super().__init__(batch, len(model.vocabulary))
+        self._model, self._contexts, self._events = model, contexts, events
+        # Only models that may score blocks at a time are asked from several threads.
+        self.parallel = bool(getattr(model, "blocks_are_independent", False))
+
+    def tile(self, rows: slice, targets: NDArray[np.int64]) -> Tile:
+        events = self._events[rows].tolist()
+        return Tile(lambda: np.stack([self._model.log_distribution(self._contexts[event]) for event in events]), targets)
 
 
 def why_not_whole(model: LanguageModel) -> str:

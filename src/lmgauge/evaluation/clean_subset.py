@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,14 @@ from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.evaluate import Evaluator, sum_block
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep
-from lmgauge.shown import Shown
+from lmgauge.result_list import Result
 from lmgauge.text.documents import Corpus
 
 CLEAN, CONTAMINATED = "clean", "contaminated"
 
 
 @dataclass(frozen=True, repr=False)
-class SplitEvaluation(Shown):
+class SplitEvaluation(Result):
     """One run in parts."""
 
     # Their log-probabilities add up to the whole's, exactly.
@@ -28,10 +28,6 @@ class SplitEvaluation(Shown):
     whole: Evaluation
     clean: Evaluation | None  # the segments that are not contaminated; None if there are none
     contaminated: Evaluation | None  # the others; None if there are none
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the three as plain values."""
-        return asdict(self)
 
     def _in_brief(self) -> str:
         return self.whole._in_brief()

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import policy_of
+from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.bounds import bound_reasons
 from lmgauge.evaluation.denominators import Denominators, count_denominators
-from lmgauge.evaluation.extent import Extent
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.notes import NO_WORDS, whole_text_notes
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.protocol_sums import ProtocolSums
+from lmgauge.evaluation.protocol_sums import ProtocolSums, ScoredPart
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.figures import FIGURES
@@ -72,7 +71,7 @@ class Evaluator:
         self.origin = origin
         self.total = Tally()
         self.groups: dict[int, Tally] = {}
-        self.protocol = ProtocolSums(origin.policy)
+        self.protocol = ProtocolSums.of(origin.policy)
 
     def add(self, sums: BlockSums) -> None:
         """Add the sums of the next block of segments."""
@@ -92,7 +91,8 @@ class Evaluator:
     ) -> Evaluation:
         """Return the numbers of a tally."""
         # documents: int64 [segments of the text] or None, and what tells them apart; if not given, as the table says.
-        scored = self.protocol.of_text(denominators, whole=group is None)
+        protocol, whole, origin = self.protocol, group is None, self.origin
+        scored = protocol.of_text(denominators, whole=whole) if protocol else ScoredPart.whole(denominators, origin.policy)
         denominators = scored.denominators
         events = tally.total_events
         if not events:
@@ -101,7 +101,6 @@ class Evaluator:
         nats = -math.inf if tally.total_zeros else tally.nats()
         finite = events - tally.total_zeros
         tokens = tally.tokens
-        origin = self.origin
         lossy = max(tally.lossy_segments, origin.lossy_segments)
         numbers, documents_by = _documents(sums, origin, documents)
         interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers, total=-nats)
@@ -137,7 +136,7 @@ class Evaluator:
             fingerprints=origin.fingerprints | {"text": text_sha256},
             signature=_signature(origin, events, tally, text_sha256, in_signature(interval)),
             scored_share=scored.share,
-            source_figures=self.protocol.figures(nats, events) if group is None else {},
+            source_figures=protocol.figures(nats, events) if protocol and whole else {},
             notes=[*scored.notes, *notes, *caveats(interval), *own],
             given_bytes=tally.given_bytes,
             crossing_tokens=tally.crossing_tokens,
@@ -243,8 +242,9 @@ def evaluate(
             counted[code] = counted.get(code, Denominators()) + part
         for i, (batch, part_sums) in enumerate(zip(batches, sums, strict=True)):
             evaluators[i].add(part_sums)
-            evaluators[i].protocol.watch(batch)
-            evaluators[i].protocol.read(block)
+            if (protocol := evaluators[i].protocol) is not None:
+                protocol.watch(batch)
+                protocol.read(block)
             if watch is not None:
                 watch(i, block, batch, part_sums.total)
         done += block.byte_count()
@@ -292,7 +292,8 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
     extent, first_tokens = Extent(origin.policy), FirstTokens(origin.policy)
     for batch in first_tokens.watch(batches):
         evaluator.add(sum_block(batch))
-        evaluator.protocol.watch(batch)
+        if evaluator.protocol is not None:
+            evaluator.protocol.watch(batch)
         extent.add(batch)
     denominators: Denominators | None = None
     documents: tuple[Ints | None, str] | None = None
@@ -303,7 +304,8 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
         for block in corpus:
             denominators += count_denominators(block)
             extent.compare(block)
-            evaluator.protocol.read(block)
+            if evaluator.protocol is not None:
+                evaluator.protocol.read(block)
             if block.documents is not None:
                 parts.append(block.documents)
         # What a caller says of documents counts more than what the table names, and this more than files do.
@@ -314,3 +316,59 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
         notes += extent.notes(denominators.segments)
     notes += [first_tokens.note] if first_tokens.note else []
     return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, documents=documents, notes=notes)
+
+
+class Extent:
+    """How far the spans of a table reach in each segment, to be held against the text."""
+
+    def __init__(self, policy: ContextPolicy) -> None:
+        self._leaves_out = policy.leaves_out
+        self.ends: dict[int, int] = {}
+        self.spans = True
+        self.apart = 0
+        self.uncovered = 0
+
+    def add(self, batch: ScoreBatch) -> None:
+        """Add the rows of a batch."""
+        if not len(batch):
+            return
+        if not len(batch.ends):
+            self.spans = False
+            self.ends.update(dict.fromkeys(batch.segments.tolist(), -1))
+            return
+        self.apart += batch.spans_apart - (batch.gaps if self._leaves_out else 0)
+        segments, reach = batch.segments.tolist(), batch.reach().tolist()
+        reach[0] = max(reach[0], self.ends.get(segments[0], 0))  # it may have begun in the batch before
+        self.ends.update(zip(segments, reach, strict=True))
+
+    def compare(self, block: Segments) -> None:
+        """Compare the spans with a block of the text."""
+        lengths = (block.ends - block.starts).tolist()
+        for segment, length in enumerate(lengths, block.first):
+            end = self.ends.pop(segment, None)
+            if end is None or (self.spans and end < length):
+                self.uncovered += 1
+            elif end > length:
+                raise InputError(
+                    f"segment {segment} of the score table ends at byte {end}, but the text's has {length} bytes; "
+                    "is it the same text?"
+                )
+
+    def notes(self, segments: int) -> list[str]:
+        """Return what a reader must know, all of the text being read."""
+        if self.ends:
+            raise InputError(
+                f"the score table has a segment {min(self.ends)}, but the text has {segments}; is it the same text?"
+            )
+        notes = []
+        if not self.spans:
+            notes.append("the table has no byte spans: whether it scores every byte of the text was not checked")
+        if self.apart:
+            notes.append(
+                f"{self.apart:,} spans do not begin where the one before ended: bytes are scored twice or not at all"
+            )
+        if self.uncovered and not self._leaves_out:
+            notes.append(
+                f"{self.uncovered:,} of {segments:,} segments are not scored to their end; their bytes count all the same"
+            )
+        return notes

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,11 @@ from lmgauge.evaluation.runs import Run, about, lockstep
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.files import folder_named
 from lmgauge.numerics.intervals import ratio_interval
-from lmgauge.numerics.lower_bound import plain_figures
-from lmgauge.numerics.significance import holm
+from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.result_list import data_frame
+from lmgauge.result_columns import column, plain_values
+from lmgauge.result_list import Result, data_frame
 from lmgauge.scores import ScoreBatch
-from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments, TextReport
 
@@ -119,12 +118,14 @@ class SegmentColumns:
 class LadderStep:
     """One rung of a ladder and the next better one, tested."""
 
-    better: str
-    worse: str
-    difference: float  # bits per byte of the worse less those of the better
-    interval: tuple[float, float] | None  # 95 % of it, low and high; None for fewer than six documents or segments
+    STATED: ClassVar = ("significant",)
+    better: str = field(metadata=column("compared with"))
+    worse: str = field(metadata=column(""))
+    difference: float = field(metadata=column("bits/byte more", 4, "signed"))  # of the worse less those of the better
+    # 95 % of it, low and high; None for fewer than six documents or segments
+    interval: tuple[float, float] | None = field(metadata=column("95 % interval", 4, "signed"))
     p_value: float | None  # two-sided, paired; None where it cannot be tested
-    p_value_holm: float | None = None  # adjusted for the number of steps
+    p_value_holm: float | None = field(default=None, metadata=column("p", form="p"))  # adjusted for the number of steps
 
     @property
     def significant(self) -> bool | None:
@@ -142,7 +143,7 @@ class MeasuredRung:
 
 
 @dataclass(frozen=True, repr=False)
-class Ladder(Shown):
+class Ladder(Result):
     """Compressors, simple models of a training text, and models of yours, on one text.
 
     Attributes:
@@ -202,7 +203,7 @@ class Ladder(Shown):
         """Return a dict for each rung, the fewest bits first."""
         return [
             {
-                **asdict(rung, dict_factory=plain_figures),
+                **plain_values(rung),
                 "bound": rung.bound,
                 "bits_per_character": float(rung.bits / self.characters),
                 "bits_per_word": float(rung.bits / self.words) if self.words else None,
@@ -212,9 +213,7 @@ class Ladder(Shown):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, full precision; infinities stay floats."""
-        steps = [{**asdict(step), "significant": step.significant} for step in self.steps]
-        return {**asdict(self), "rungs": self.to_rows(), "steps": steps}
+        return {**plain_values(self), "rungs": self.to_rows()}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each rung, the fewest bits first; `interval` as two columns.
@@ -307,9 +306,7 @@ def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextR
 
 def _steps(measured: Iterable[MeasuredRung]) -> tuple[LadderStep, ...]:
     rungs = sorted((one for one in measured if one.costs is not None), key=lambda one: (one.rung.bits, one.rung.name))
-    steps = [_step(better, worse) for better, worse in pairwise(rungs)]
-    adjusted = holm([step.p_value for step in steps])
-    return tuple(replace(step, p_value_holm=p) for step, p in zip(steps, adjusted, strict=True))
+    return holm_adjusted(_step(better, worse) for better, worse in pairwise(rungs))
 
 
 def _step(better: MeasuredRung, worse: MeasuredRung) -> LadderStep:

@@ -2,75 +2,122 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.denominators import Denominators
 from lmgauge.evaluation.scored_spans import ScoredSpans
-from lmgauge.evaluation.source_figures import SourceFigures
-from lmgauge.protocols import PROTOCOLS
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
+from lmgauge.protocols import PROTOCOLS, ScoringProtocol
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
+
+_WHITE_SPACE = re.compile(r"\s+")
 
 
 class ScoredPart(NamedTuple):
     """The part of a text that is scored."""
 
-    denominators: Denominators | None  # counted over it; None if not known
-    share: float | None  # of the bytes of the text, 0 to 1; None if not known
-    notes: tuple[str, ...]
+    denominators: Denominators | None = None  # counted over it; None if not known
+    share: float | None = None  # of the bytes of the text, 0 to 1; None if not known
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def whole(cls, denominators: Denominators | None, policy: ContextPolicy) -> ScoredPart:
+        """Return a whole text, under rules that leave nothing out."""
+        return cls() if denominators is None else cls(denominators.scored_under(policy), 1.0)
 
 
 class ProtocolSums:
     """Collects what a protocol scores, beside the sums that every evaluation has."""
 
-    def __init__(self, policy: ContextPolicy) -> None:
-        self._policy = policy
-        self._spans, self._source = ScoredSpans(), SourceFigures(policy)
-        self._scored = Denominators()
+    def __init__(self, policy: ContextPolicy, protocol: ScoringProtocol) -> None:
+        self._policy, self._protocol = policy, protocol
+        self._spans, self._scored = ScoredSpans(), Denominators()
+        self._windows = np.zeros((0, 2))  # nats and tokens of each window
+        self._rows = self._words = self._bytes = 0
+
+    @classmethod
+    def of(cls, policy: ContextPolicy) -> ProtocolSums | None:
+        """Return what collects the sums of the protocol that a policy follows; None if it follows none."""
+        return None if policy.protocol is None else cls(policy, PROTOCOLS[policy.protocol])
 
     def watch(self, batch: ScoreBatch) -> None:
         """Note which rows there are."""
         # batch: rows of the score table, in order.
-        self._source.add(batch)
-        if self._policy.leaves_out:
+        if self._protocol.layout == "sliding":
+            self._add_windows(batch.logprob)
+        if self._protocol.leaves_out:
             self._spans.add(batch)
 
     def read(self, block: Segments) -> None:
         """Count what is scored of the next block of the text."""
-        self._source.add_text(block)
-        if self._policy.leaves_out:
+        if self._protocol.leaves_out:
             self._scored += self._spans.count(block)
+        else:  # as the harness counts: words are what `re.split` at white space leaves, empty or not
+            texts = [block.text(i) for i in range(len(block))]
+            self._words += sum(len(_WHITE_SPACE.split(text.decode())) for text in texts)
+            self._bytes += sum(map(len, texts))
 
     def of_text(self, denominators: Denominators | None, *, whole: bool) -> ScoredPart:
         """Return which part of a text is scored, and what it is divided by."""
         notes = tuple(self._notes())
-        if denominators is None:
-            return ScoredPart(None, None, notes)
-        denominators = denominators.scored_under(self._policy)
-        if not self._policy.leaves_out:
-            return ScoredPart(denominators, 1.0, notes)
-        scored = self._scored if whole and self._scored.segments else None
-        if scored is None:
-            return ScoredPart(None, None, notes)
-        share = scored.bytes / max(1, denominators.bytes)
+        if not self._protocol.leaves_out:
+            return ScoredPart.whole(denominators, self._policy)._replace(notes=notes)
+        if denominators is None or not whole or not self._scored.segments:
+            return ScoredPart(notes=notes)
+        every = denominators.scored_under(self._policy).bytes
+        share = self._scored.bytes / max(1, every)
         if share < 1:
             notes += (
-                f"protocol {self._policy.protocol} scores {100 * share:.1f} % of the text ({scored.bytes:,} of "
-                f"{denominators.bytes:,} bytes); words, characters and bytes are those of this part",
+                f"protocol {self._protocol.name} scores {100 * share:.1f} % of the text ({self._scored.bytes:,} of "
+                f"{every:,} bytes); words, characters and bytes are those of this part",
             )
-        return ScoredPart(scored, share, notes)
-
-    def figures(self, nats: float, events: int) -> dict[str, float]:
-        """Return what the program whose protocol is followed prints, under its own names."""
-        return self._source.finish(nats, events)
+        return ScoredPart(self._scored, share, notes)
 
     def _notes(self) -> Iterator[str]:
-        if self._policy.protocol is not None:
-            protocol = PROTOCOLS[self._policy.protocol]
-            yield f"protocol {protocol.name}, the rules of {protocol.source}: {protocol.rules}"
-            if protocol.stride not in (None, self._policy.stride):
-                yield f"its windows begin every {self._policy.stride:,} tokens here, not every {protocol.stride:,}"
-            if not protocol.causal:
-                yield "what its last window shows depends on the length of the text: keep such figures for those of its kind"
+        protocol = self._protocol
+        yield f"protocol {protocol.name}, the rules of {protocol.source}: {protocol.rules}"
+        if protocol.stride not in (None, self._policy.stride):
+            yield f"its windows begin every {self._policy.stride:,} tokens here, not every {protocol.stride:,}"
+        if not protocol.causal:
+            yield "what its last window shows depends on the length of the text: keep such figures for those of its kind"
+
+    def figures(self, nats: float, events: int) -> dict[str, float]:
+        """Return what the program whose protocol is followed prints, under its names; nothing without a text it needs."""
+        values: tuple[float, ...]
+        if self._protocol.layout == "filled":
+            if not self._bytes:
+                return {}
+            per_byte = -nats / self._bytes
+            values = perplexity_from_nats(-nats / self._words), perplexity_from_nats(per_byte), nats_to_bits(per_byte)
+        elif self._protocol.layout == "sliding":
+            values = (perplexity_from_nats(-self._weighted_mean()),)
+        else:
+            values = (perplexity_from_nats(-nats / events),)
+        return dict(zip(self._protocol.figures, values, strict=True))
+
+    def _add_windows(self, logprob: NDArray[np.float64]) -> None:
+        # Add the rows of one text, whose positions follow each other from 1, to the sums of their windows.
+        length, stride = self._policy.length or 1, self._policy.stride or 1
+        position = np.arange(self._rows, self._rows + len(logprob)) + 1
+        window = np.maximum(0, -((length - position) // stride))
+        counts, sums = np.bincount(window), np.bincount(window, logprob)
+        grown = np.zeros((max(len(counts), len(self._windows)), 2))
+        grown[: len(self._windows)] = self._windows
+        grown[: len(counts)] += np.stack((sums, counts), axis=1)
+        self._windows, self._rows = grown, self._rows + len(logprob)
+
+    def _weighted_mean(self) -> float:
+        # Guide's mean, nats: that of each window counts for its tokens less one, but that of the first for all.
+        # The guide takes a token off each window for the first that has no prediction; only the first window has such a
+        # one.
+        nats, tokens = self._windows.T
+        weights = tokens - (np.arange(len(tokens)) > 0)
+        counted = weights > 0
+        return float((nats[counted] / tokens[counted] * weights[counted]).sum() / weights.sum())

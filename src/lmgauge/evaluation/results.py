@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.tally import ZeroEvent
 from lmgauge.figures import FIGURES
-from lmgauge.numerics.intervals import Interval, interval_columns
-from lmgauge.numerics.lower_bound import marked, plain_figures
-from lmgauge.result_list import ResultList, pandas_module
-from lmgauge.shown import Shown
+from lmgauge.numerics.intervals import Interval
+from lmgauge.numerics.lower_bound import marked
+from lmgauge.result_columns import interval_columns
+from lmgauge.result_list import Result, ResultList, pandas_module
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation(Shown):
+class Evaluation(Result):
     """One model on one text, or on one group of its segments. Log-probabilities and cross-entropy are in nats.
 
     `perplexity` and all that follows from it is infinite where an event has probability zero. What is not known, such as
@@ -125,8 +125,7 @@ class Evaluation(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, full precision; infinities stay floats. Bits of spelling only where known."""
-        plain = asdict(self, dict_factory=plain_figures)
-        return {name: value for name, value in plain.items() if value is not None or name not in _OF_SPELLED}
+        return {name: value for name, value in super().to_dict().items() if value is not None or name not in _OF_SPELLED}
 
     def origin(self) -> Origin:
         """Return what a score table must state of its origin, so that the same numbers come out of it again."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lmgauge.decoding import Meta, Whole
 from lmgauge.errors import InputError
 from lmgauge.models.segment_totals import SegmentTotals
+from lmgauge.numerics.exact import exact_costs, exact_to_nats
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.records.parquet import arrow_columns, one_array, values_of
 from lmgauge.records.records import NO_TEXT, Records, Strings
@@ -25,6 +28,7 @@ from lmgauge.text.segments import Segments, TextReport
 INVALID = "invalid text"
 _NEWLINE = ord("\n")
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
+_LARGEST = math.log(np.finfo(np.float64).max)
 FIGURES = ("bits", "bits_per_byte", "perplexity", "tokens", "unseen")
 """What is said of a document, by the ends of the names of columns."""
 
@@ -140,11 +144,6 @@ LONGEST_NAME = 200
 """Characters of the longest name of a group: a longer value is not a group."""
 
 
-def room_for(known: Collection[str]) -> int:
-    """Return how many more groups there may be beside some."""
-    return MOST_GROUPS - len(known) + (OTHERS in known)
-
-
 @dataclass(frozen=True)
 class Groups:
     """The group of each document of a batch."""
@@ -172,20 +171,11 @@ class Groups:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def limited(self, known: Collection[str]) -> Groups:
-        """Return the same groups, but for those that would be more than `MOST_GROUPS` in all: they become one."""
-        room = room_for(known)
-        if len(self.names) <= room:
+    def limited(self) -> Groups:
+        """Return the same groups, but for those behind the first `MOST_GROUPS`: they become one."""
+        if len(self.names) <= MOST_GROUPS:
             return self
-        codes, first = np.unique(self.codes, return_index=True)
-        fresh = [code for code in codes[np.argsort(first)].tolist() if code >= 0 and self.names[code] not in known]
-        return self.renamed(dict.fromkeys((self.names[code] for code in fresh[room:]), OTHERS))
-
-    def renamed(self, names: Mapping[str, str]) -> Groups:
-        """Return the same documents in groups of other names; several may get one."""
-        codes: dict[str, int] = {}
-        places = [codes.setdefault(names.get(name, name), len(codes)) for name in self.names]
-        return Groups(tuple(codes), np.array([*places, -1], np.int64)[self.codes])
+        return Groups((*self.names[:MOST_GROUPS], OTHERS), np.minimum(self.codes, MOST_GROUPS))
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Groups:
         """Return the groups of some of the documents."""
@@ -286,3 +276,67 @@ class DocumentScores:
         for row, problem in self.problems.items():
             texts[row] = ": ".join(problem)
         return texts
+
+
+# -- sums over documents ----------------------------------------------------------------------------------------------------
+class Sums:
+    """What adds up, field by field, and by name."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(added(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)))  # type: ignore[arg-type]
+
+
+def added(one: Any, other: Any) -> Any:
+    """Return the sum of two numbers, of two mappings name by name, or the first of two texts."""
+    if isinstance(one, str):
+        return one
+    if not isinstance(one, dict):
+        return one + other
+    return one | {name: one[name] + value if name in one else value for name, value in other.items()}
+
+
+@dataclass(frozen=True)
+class CorpusTotals(Sums):
+    """Sums of a model over documents."""
+
+    STATED = ("bits", "bits_per_byte", "perplexity", "unseen_share")
+    documents: Whole = 0
+    bytes: Whole = 0
+    tokens: Whole = 0
+    impossible: Whole = 0  # of them, those of probability zero
+    unseen: Whole = 0  # of them, unseen words
+    ends: Whole = 0
+    # of the possible events, the negative of their log-probabilities in multiples of 2^-80 nats
+    cost: Annotated[int, Meta(ge=0)] = 0
+
+    @classmethod
+    def of(cls, totals: SegmentTotals, sizes: NDArray[np.int64], chosen: NDArray[np.bool_]) -> CorpusTotals:
+        """Return the sums of some of the documents of a batch."""
+        # sizes: int64 [documents], bytes of each text; chosen: bool [documents].
+        columns = (chosen, sizes, totals.events, totals.zeros, totals.unseen, totals.ends)
+        documents, size, tokens, impossible, unseen, ends = (int(column[chosen].sum()) for column in columns)
+        return cls(documents, size, tokens, impossible, unseen, ends, exact_costs(-totals.nats[chosen]))
+
+    @property
+    def bits(self) -> float:
+        """Return the bits of all events; infinite where one is impossible."""
+        return math.inf if self.impossible else nats_to_bits(exact_to_nats(self.cost))
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """Return bits for each byte of the texts; None where there is none."""
+        return self.bits / self.bytes if self.bytes else None
+
+    @property
+    def perplexity(self) -> float | None:
+        """Return the perplexity of all tokens together; None where there is none, infinite where an event is impossible."""
+        if not self.tokens:
+            return None
+        nats = exact_to_nats(self.cost) / self.tokens
+        return math.inf if self.impossible or nats > _LARGEST else math.exp(nats)
+
+    @property
+    def unseen_share(self) -> float | None:
+        """Return the share of unseen words among the tokens but `</s>`; None where there is none."""
+        words = self.tokens - self.ends
+        return self.unseen / words if words > 0 else None

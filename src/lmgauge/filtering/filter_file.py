@@ -19,8 +19,8 @@ from lmgauge.filtering.documents import Documents, DocumentScores, Groups, label
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.results import EXAMPLES, Example, PlanSummary, Tally, example_text
-from lmgauge.filtering.rules import BUCKETS, REASONS, Judgement, judge, limits_of
+from lmgauge.filtering.results import EXAMPLES, Drawn, Example, PlanSummary, Problem, Tally, example_text
+from lmgauge.filtering.rules import BUCKETS, REASONS, Judgement, Reason, judge
 from lmgauge.filtering.scorer import CHOSEN, Model, Scorer
 from lmgauge.json_text import to_json
 from lmgauge.models.network.options import ScoringOptions
@@ -58,11 +58,6 @@ class FilterPlan:
         return cls(scorer, options, rules or FilterRules(), percentiles)
 
     @property
-    def names(self) -> list[str]:
-        """Return the names of the models, as the rules know them."""
-        return self.scorer.names
-
-    @property
     def signatures(self) -> dict[str, str]:
         """Return the signatures of models by the names of their columns; where a field chooses, of all together."""
         own = self.scorer.signatures
@@ -71,7 +66,7 @@ class FilterPlan:
     @property
     def bucket_column(self) -> str | None:
         """Return the name of the column that says in which bucket a document is; None without buckets."""
-        return None if self.rules.buckets is None else f"{self.rules.counting(self.names)[0]}_bucket"
+        return None if self.rules.buckets is None else f"{self.rules.counting(self.scorer.names)[0]}_bucket"
 
     def fields(self, *, scores_added: bool = False) -> Fields:
         """Return which fields of a record are read."""
@@ -93,7 +88,7 @@ class FilterPlan:
 
     def check(self) -> None:
         """Refuse what does not fit together, before anything is read."""
-        self.rules.check(self.names, self.percentiles)
+        self.rules.check(self.scorer.names, self.percentiles)
         if self.rules.needs_percentiles:
             self.options.check_groups()
         if self.percentiles is not None:
@@ -101,10 +96,8 @@ class FilterPlan:
 
     def summary(self) -> PlanSummary:
         """Return what a result says of the decisions."""
-        rules = tuple(self.rules.describe(self.names, self.percentiles))
-        limits = limits_of(self.rules, self.names, self.percentiles)
-        fields = self.options.group_field, self.options.by
-        return PlanSummary(tuple(self.names), self.signatures, rules, limits, *fields)
+        rules = tuple(self.rules.describe(self.scorer.names, self.percentiles))
+        return PlanSummary(tuple(self.scorer.names), self.signatures, rules, self.options.group_field, self.options.by)
 
     def described(self) -> dict[str, Any]:
         """Return all that the output depends on, as plain values."""
@@ -144,7 +137,7 @@ def filter_file(
 ) -> Tally:
     """Filter a file: its outputs appear when it is complete, and not before."""
     reader = reader_of(job.source, plan.fields(scores_added=True))
-    tally = Tally.of_nothing(plan.names)
+    tally = Tally.of_nothing(plan.scorer.names)
 
     def judged(block: RawBlock) -> _Judged:
         records = reader.parse(block)
@@ -164,10 +157,11 @@ def filter_file(
         rejects = None if job.rejects is None else stack.enter_context(writing_packed(job.rejects))
         for batch in map_in_order(judged, reader.blocks(BLOCK_BYTES), thread_count(threads)):
             with naming(job.rejects or ""):
-                _put_aside(plan, reader, batch, tally, rejects)
+                problems = _put_aside(plan, reader, batch, rejects)
             usable, judgement = ~batch.records.missing, batch.judgement
-            tally.count(batch.scores, judgement, batch.groups)
-            _draw_examples(job.source.label, batch, usable, tally)
+            tally += Tally.of(
+                batch.scores, judgement, batch.groups, problems, _draw_examples(job.source.label, batch, usable)
+            )
             stay = usable & (judgement.reasons == 0)
             for bucket, writer in writers.items():
                 own = stay & (judgement.buckets == BUCKETS.index(bucket)) if bucket else stay
@@ -181,23 +175,26 @@ def filter_file(
 def refuse_nothing(tally: Tally) -> None:
     """Refuse records of which none could be used: then their fields are others, not some of them bad."""
     if tally.problems and not tally.reasons:
-        first = next(iter(tally.first_problems.values()))
+        first = next(iter(tally.problems.values())).first
         raise InputError(f"none of {tally.records:,} records can be used; the first: {first}")
 
 
-def _put_aside(plan: FilterPlan, reader: RecordReader, batch: _Judged, tally: Tally, rejects: IO[bytes] | None) -> None:
-    records, problems = batch.records.records, batch.scores.problems
+def _put_aside(plan: FilterPlan, reader: RecordReader, batch: _Judged, rejects: IO[bytes] | None) -> dict[str, Problem]:
+    # Write the bad records of a batch; return them by reason.
+    records, problems, counted = batch.records.records, batch.scores.problems, dict[str, Problem]()
     for row in sorted(problems):
         reason, detail = problems[row]
         place = f"{records.identifier(row)}: {detail}"
         if plan.options.errors == "fail":
             raise InputError(place)
-        tally.count_problem(reason, place)
+        one = Problem(1, place)
+        counted[reason] = counted[reason] + one if reason in counted else one
         if rejects is not None:
             named = {} if plan.options.id is None else {"id": label_of(records.values[plan.options.id][row])}
             where = {"file": records.source, "record": int(records.numbers[row]), **named}
             rejected = {**where, "reason": reason, "detail": detail, **_raw(reader.raw_record(records, row))}
             rejects.write(to_json(rejected, indent=None).encode() + b"\n")
+    return counted
 
 
 def _raw(record: bytes | None) -> dict[str, str | None]:
@@ -208,15 +205,16 @@ def _raw(record: bytes | None) -> dict[str, str | None]:
         return {"raw": None, "raw_base64": base64.b64encode(record or b"").decode()}
 
 
-def _draw_examples(label: str, batch: _Judged, usable: NDArray[np.bool_], tally: Tally) -> None:
+def _draw_examples(label: str, batch: _Judged, usable: NDArray[np.bool_]) -> dict[Reason, Drawn]:
     records, documents, reasons = batch.records.records, batch.documents, batch.judgement.reasons
-    keys = document_keys(label, records.numbers, _SEED)
+    keys, drawn = document_keys(label, records.numbers, _SEED), dict[Reason, Drawn]()
     for code in np.unique(reasons[usable]).tolist():
         rows = np.flatnonzero(usable & (reasons == code))
-        drawn = []
+        examples = []
         for row in rows[np.argsort(keys[rows], kind="stable")[:EXAMPLES]].tolist():
             text = documents.segments.text(int(np.searchsorted(documents.rows, row)))
             figures = zip(batch.scores.sums, batch.scores.perplexity[row].tolist(), strict=True)
             perplexity = {name: None if math.isnan(one) else one for name, one in figures}
-            drawn.append(Example(int(keys[row]), records.identifier(row), example_text(text), perplexity))
-        tally.draw(REASONS[code], drawn)
+            examples.append(Example(int(keys[row]), records.identifier(row), example_text(text), perplexity))
+        drawn[REASONS[code]] = Drawn(examples)
+    return drawn

@@ -6,9 +6,8 @@ import logging
 import os
 import posixpath
 import shutil
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from threading import Lock
 from typing import Any
 
@@ -31,9 +30,8 @@ from lmgauge.records.records import BLOCK_BYTES, RawBlock
 from lmgauge.records.sources import STDIN, Source, find_sources
 from lmgauge.remote.addresses import is_remote, joined, shown_name
 from lmgauge.threads import map_in_order, thread_count
-from lmgauge.work.countdown import rounded_time
 from lmgauge.work.executor import run_tasks
-from lmgauge.work.manifest import Manifest, decode_facts, described, difference, read_manifest, refuse_other, write_manifest
+from lmgauge.work.manifest import decode_facts, described, difference, read_manifest, refuse_other, write_manifest
 
 _LOG = logging.getLogger(__name__)
 RECORDS = "_lmgauge"
@@ -78,23 +76,18 @@ def filter_all(
 def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) -> tuple[list[Tally], int]:
     """Filter files, several at a time, but for those that are complete; return what became of each, and how many were."""
     # Raises InputError: some files cannot be read; all others are complete then. A record is bad, and errors are to "fail".
-    done = {number: found for number, job in enumerate(jobs) if (found := finished(job)) is not None}
-    before, rest = len(done), [number for number in range(len(jobs)) if number not in done]
-    tasks = [jobs[number] for number in rest]
-    fresh = [job for job in tasks if job.record is not None and not exists(job.record)]
-    if there := [path for job in fresh for path in job.outputs.values() if exists(path)]:
-        raise UsageError(f"{there[0]}: is there already, and is not the output of an earlier run; choose another folder")
-    sizes = [0 if job.source.one_shot else file_state(job.source.path).size or 0 for job in tasks]
-    settings = _Settings(plan, tasks, work.threads, sizes, time.monotonic())
+    done = {job.name: tally for job in jobs if (tally := finished(job)) is not None}
+    before, rest = len(done), [job for job in jobs if job.name not in done]
     problems: dict[str, str] = {}
     how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
     try:
+        settings = plan, rest, work.threads
         made = run_tasks("filter", "filtering files", _filter, settings, len(rest), **how) if rest else ()
-        for number, answer in zip(rest, made, strict=True):
+        for job, answer in zip(rest, made, strict=True):
             if isinstance(answer, str):
-                problems[jobs[number].source.name] = answer
+                problems[job.source.name] = answer
             else:
-                done[number] = answer
+                done[job.name] = answer
     except (KeyboardInterrupt, SystemExit):
         if jobs[0].record is not None:
             complete = sum(finished(job) is not None for job in jobs)
@@ -105,28 +98,13 @@ def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) ->
         more = f"; neither could {first_few(others)} be filtered" if others else ""
         of_all = f" ({len(done):,} of {len(jobs):,} files are complete)" if len(jobs) > 1 else ""
         raise InputError(f"{next(iter(problems.values()))}{more}{of_all}")
-    return [done[number] for number in range(len(jobs))], before
+    return [done[job.name] for job in jobs], before
 
 
-@dataclass(frozen=True)
-class _Settings:
-    # What all tasks know.
-    plan: FilterPlan
-    jobs: Sequence[FileJob]
-    threads: int | None
-    sizes: Sequence[int]  # bytes of each file, as it is packed
-    began: float  # when the first task did, in the clock of the program that waits for them
-
-    def say(self, number: int, done: int) -> None:
-        read = min(done, self.sizes[number] or done)  # of a packed file more comes out than there is
-        before, total, seconds = sum(self.sizes[:number]) + read, sum(self.sizes), time.monotonic() - self.began
-        left = f", about {rounded_time(seconds / before * (total - before))} left" if 0 < before < total else ""
-        say_progress(f"filtering, {before / 1e6:,.0f} of {total / 1e6:,.0f} MB, file {number + 1} of {len(self.jobs)}{left}")
-
-
-def _filter(number: int, settings: _Settings) -> Tally | str:
+def _filter(number: int, settings: tuple[FilterPlan, Sequence[FileJob], int | None]) -> Tally | str:
     # What became of the records of a file, or its problem: one that cannot be read keeps no other from being filtered.
-    job, done = settings.jobs[number], 0
+    plan, jobs, threads = settings
+    job, done = jobs[number], 0
     for path in (*job.outputs.values(), job.rejects, job.record) if job.record is not None else ():
         if path is not None and not is_remote(path):
             make_folder(os.path.dirname(path))
@@ -135,15 +113,16 @@ def _filter(number: int, settings: _Settings) -> Tally | str:
     def watch(size: int) -> None:
         nonlocal done
         done += size
-        settings.say(number, done)
+        of = f" of {before['size'] / 1e6:,.0f}" if before.get("size") else ""
+        say_progress(f"filtering {job.source.name}: {done / 1e6:,.0f}{of} MB, file {number + 1} of {len(jobs)}")
 
     try:
         before = source_state(job)
-        tally = filter_file(settings.plan, job, threads=settings.threads, progress=watch)
-        remember(job, before, tally.to_dict())
+        tally = filter_file(plan, job, threads=threads, progress=watch)
+        remember(job, before, tally)
         return tally
     except InputError as error:
-        if settings.plan.options.errors == "fail":
+        if plan.options.errors == "fail":
             raise
         return str(error)
 
@@ -156,6 +135,8 @@ def begin_folder(folder: str, plan: FilterPlan, jobs: Sequence[FileJob]) -> None
     if exists(place):
         refuse_other(folder, read_manifest(place).made_of, described(made_of))
         return
+    if there := [path for job in jobs for path in job.outputs.values() if exists(path)]:
+        raise UsageError(f"{there[0]}: is there already, and is not the output of an earlier run; choose another folder")
     make_folder(joined(folder, RECORDS))
     write_manifest(place, "filter", made_of, asdict(plan.summary()))
 
@@ -167,12 +148,13 @@ def read_folder(folder: str) -> FilteredDocuments:
     work = read_manifest(place)
     files = decode_facts(work.made_of.get("files"), dict[str, str], place)
     records = {name: joined(folder, RECORDS, "files", record) for name, record in files.items()}
-    done = {name: own[1].tally for name, record in records.items() if (own := _remembered(record)) is not None}
-    if missing := [name for name in files if name not in done]:
+    facts = {name: read_manifest(record).facts for name, record in records.items() if exists(record)}
+    if missing := [name for name in files if facts.get(name) is None]:
         raise UsageError(
             f"{folder}: {len(missing)} of {len(records)} files are not complete: {first_few(missing)}; run all shards first"
         )
-    return FilteredDocuments.of(decode_facts(work.facts, PlanSummary, place), list(done.values()), folder)
+    tallies = [decode_facts(own, Tally, records[name]) for name, own in facts.items()]
+    return FilteredDocuments.of(decode_facts(work.facts, PlanSummary, place), tallies, folder)
 
 
 def is_output_folder(folder: str) -> bool:
@@ -180,34 +162,21 @@ def is_output_folder(folder: str) -> bool:
     return exists(joined(folder, RECORDS, _WORK))
 
 
-@dataclass
-class _Done:
-    outputs: dict[str, int | None]  # bytes of each
-    tally: Tally
-
-
-def _remembered(record: str) -> tuple[Manifest, _Done] | None:
-    # What is remembered of a file; None where nothing is, or while it is worked on.
-    stored = read_manifest(record) if exists(record) else None
-    return None if stored is None or stored.facts is None else (stored, decode_facts(stored.facts, _Done, record))
-
-
 def finished(job: FileJob) -> Tally | None:
     """Return what is remembered of a file, if its outputs are complete and it has not changed since."""
-    remembered = None if job.record is None else _remembered(job.record)
-    if remembered is None:
+    if job.record is None or not all(map(exists, (job.record, *job.outputs.values()))):
         return None
-    stored, done = remembered
-    complete = all(map(exists, job.outputs.values())) and done.outputs == _sizes(job)
-    same = complete and not difference(stored.made_of, described(source_state(job)))
-    return done.tally if same else None
+    stored = read_manifest(job.record)
+    here = described(source_state(job) | {"outputs": _sizes(job)})
+    return None if difference(stored.made_of, here) else decode_facts(stored.facts, Tally, job.record)
 
 
-def remember(job: FileJob, before: Mapping[str, Any], tally: Mapping[str, Any] | None) -> None:
-    """Remember a file whose outputs are complete; without a tally, that it is worked on."""
-    # What a run that is killed leaves of the outputs of such a file may be replaced.
+def remember(job: FileJob, before: Mapping[str, Any], tally: Tally | None) -> None:
+    """Remember what became of a file whose outputs are complete; without a tally, that it is worked on."""
+    # before: its state before it was read.
     if job.record is not None:
-        write_manifest(job.record, "file", before, None if tally is None else {"outputs": _sizes(job), "tally": tally})
+        made_of = before if tally is None else {**before, "outputs": _sizes(job)}
+        write_manifest(job.record, "file", made_of, None if tally is None else tally.to_dict())
 
 
 def source_state(job: FileJob) -> dict[str, Any]:
@@ -223,7 +192,7 @@ def _sizes(job: FileJob) -> dict[str, int | None]:
 def learn_files(plan: FilterPlan, sources: Sequence[Source], sample: SampleSettings, work: FilterWork) -> Percentiles:
     """Return the percentiles of the documents of files; no figure depends on the order of files, tasks or threads."""
     plan.options.check_groups()
-    whole = PercentileSample(len(plan.names), sample)
+    whole = PercentileSample(len(plan.scorer.names), sample)
     if work.ray is None and min(work.workers or 1, len(sources)) < 2:
         for source in sources:  # one after the other: what came before says which documents to score
             sample_file(plan, source, whole, threads=work.threads)
@@ -239,7 +208,7 @@ def learn_files(plan: FilterPlan, sources: Sequence[Source], sample: SampleSetti
 
 def _sample(number: int, settings: tuple[FilterPlan, SampleSettings, Sequence[Source], int | None]) -> PercentileSample:
     plan, sample, sources, threads = settings
-    return sample_file(plan, sources[number], PercentileSample(len(plan.names), sample), threads=threads)
+    return sample_file(plan, sources[number], PercentileSample(len(plan.scorer.names), sample), threads=threads)
 
 
 def sample_file(
@@ -295,7 +264,13 @@ def jobs_of(
         raise UsageError(f"-o {output}: several files are written, into a folder; name one, with a slash at its end")
     if any(source.path == STDIN for source in sources):
         raise UsageError("standard input has no name for its file in a folder: give -o a file")
-    return [_job(source, name, output, buckets, columns) for source, name in zip(sources, _names(sources), strict=True)]
+    jobs: dict[str, FileJob] = {}  # by the name of the output
+    for source, name in zip(sources, _names(sources), strict=True):
+        job = _job(source, name, output, buckets, columns)
+        if (other := jobs.setdefault(job.name, job)) is not job:
+            both = f"{other.source.name} and {source.name}: the documents of both would be written to {job.name}"
+            raise UsageError(f"{both}; name a file once, and give files of one name folders of their own")
+    return list(jobs.values())
 
 
 def _job(source: Source, name: str, output: str, buckets: Sequence[str], columns: bool) -> FileJob:
@@ -324,8 +299,6 @@ def _form(source: Source, columns: bool) -> Format:
 def _names(sources: Sequence[Source]) -> list[str]:
     # Name of the output of each file: its path below the folder that all of them are in.
     paths = [_absolute(source.name) for source in sources]
-    if len(set(paths)) < len(paths):
-        raise UsageError(f"{sources[next(i for i, path in enumerate(paths) if paths.count(path) > 1)].name}: is named twice")
     roots = {source.name.partition("://")[0] if is_remote(source.name) else "" for source in sources}
     folder = posixpath.commonpath([posixpath.dirname(path) for path in paths]) if len(roots) == 1 else ""
     return [path[len(folder) :].lstrip("/") for path in paths]

@@ -167,17 +167,6 @@ class FilterRules:
         """Whether percentiles are needed."""
         return self.keep is not None or self.buckets is not None
 
-    @property
-    def needs_scores(self) -> bool:
-        """Whether a document without a score cannot stay."""
-        scored = (self.max_perplexity, self.min_perplexity, self.keep, self.min_tokens, self.max_unseen)
-        return any(rule is not None for rule in scored)
-
-    @property
-    def drops(self) -> bool:
-        """Whether any document can be dropped."""
-        return self.needs_scores or self.min_bytes is not None or self.max_bytes is not None
-
     def check(self, models: Sequence[str], percentiles: Percentiles | None = None) -> None:
         """Refuse rules that the models or the percentiles do not fit.
 
@@ -201,7 +190,7 @@ class FilterRules:
             raise UsageError(f"buckets are made by one model; say which one counts: {first_few(models)}")
         if self.needs_percentiles and percentiles is not None:
             for name in self.counting(models):
-                percentiles.of(name, None)
+                percentiles.check_model(name)
 
     def counting(self, models: Sequence[str]) -> list[str]:
         """Return the names of the models that count.

@@ -44,7 +44,7 @@ def document_keys(label: str, numbers: Ints, seed: int) -> Keys:
 class SampleSettings:
     """How documents are sampled."""
 
-    size: int | None = SAMPLE_SIZE  # documents of each group in the sample at most; None for all of them
+    sample: int | None = SAMPLE_SIZE  # documents of each group in the sample at most; None for all of them
     seed: int = DEFAULT_SEED  # of the keys, 0 to 2**64 - 1
     group: str | None = None  # name of the field whose values are the groups; None without groups
 
@@ -109,7 +109,7 @@ class PercentileSample:
     def overall(self) -> GroupSample:
         """Return the sample of all documents, also those without a group."""
         keys, _, values = self._settled()
-        order = np.lexsort((*values.T, keys))[: self.settings.size]
+        order = np.lexsort((*values.T, keys))[: self.settings.sample]
         return GroupSample(int(self._documents.sum()), values[order])
 
     def _own_codes(self, groups: Groups) -> Ints:
@@ -131,7 +131,7 @@ class PercentileSample:
             # Equal keys of different documents: the values decide, so that the order of coming never does.
             order = np.lexsort((*values.T, keys, codes))
             keys, codes = keys[order], codes[order]
-            ranks, size = np.arange(len(keys)) - np.searchsorted(codes, codes), self.settings.size or len(keys) + 1
+            ranks, size = np.arange(len(keys)) - np.searchsorted(codes, codes), self.settings.sample or len(keys) + 1
             self._thresholds[codes[ranks == size - 1]] = keys[ranks == size - 1]
             stay = ranks < size
             self._parts = [(keys[stay], codes[stay], values[order[stay]])]

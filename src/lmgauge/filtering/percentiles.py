@@ -17,10 +17,10 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.files import writing
 from lmgauge.filtering.documents import MOST_GROUPS
 from lmgauge.filtering.options import BY, PERCENTS, check_percent, percent_name
-from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample, SampleSettings
+from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample
 from lmgauge.json_text import to_json
 from lmgauge.numerics.proportions import binomial_quantiles
 from lmgauge.places import open_reading
@@ -41,15 +41,10 @@ from lmgauge.version import __version__
 
 NAMES = tuple(map(percent_name, PERCENTS))
 _TENTHS = [round(10 * percent) for percent in PERCENTS]
-if TYPE_CHECKING:
-    Columns = dict[str, Any]
-else:
-    Columns = dict[str, Whole | Annotated[list[Perplexity | None], Meta(min_length=3, max_length=3)]]
-    """Documents of a sample that have a perplexity (`scored`), and by its name each percentile with the ends of its 95 %
-    interval, None where the sample does not bound it; no percentile where too few documents have a perplexity.
-    """
-
-
+Columns = dict[str, Whole | Annotated[list[Perplexity | None], Meta(min_length=3, max_length=3)]]
+"""Documents of a sample that have a perplexity (`scored`), and by its name each percentile with the ends of its 95 %
+interval, None where the sample does not bound it; no percentile where too few documents have a perplexity.
+"""
 LEAST_DOCUMENTS = 100
 """Scored documents in the sample from which on a group has percentiles of its own."""
 
@@ -75,57 +70,43 @@ class GroupPercentiles:
         for name, columns in self.models.items():
             if not {"scored"} <= columns.keys() <= {"scored", *NAMES} or len(columns) not in (1, len(NAMES) + 1):
                 raise ValueError(f"model {name!r} does not have each percentile once")
-            if not (len(columns) > 1) <= columns["scored"] <= self.sampled <= self.documents:
+            if not (len(columns) > 1) <= self.scored(name) <= self.sampled <= self.documents:
                 raise ValueError("there are more documents in the sample, or with a perplexity, than documents")
             before = 0.0
-            for row in [columns[percent] for percent in NAMES[: len(columns) - 1]]:
-                value, low, high = row if isinstance(row, list) else [None] * 3
+            for value, low, high in [self.row(name, percent) for percent in NAMES[: len(columns) - 1]]:
                 if value is None or not max(before, low or 0) <= value <= (math.inf if high is None else high):
                     raise ValueError(f"a percentile of model {name!r} is not inside its interval or below the one before")
                 before = value
 
+    def scored(self, model: str) -> int:
+        """Return how many documents of the sample have a perplexity from a model."""
+        count = self.models[model]["scored"]
+        return count if isinstance(count, int) else -1
 
-@dataclass
-class _Stored:
-    """What stands in a file of percentiles."""
-
-    format: Literal["lmgauge percentiles"]
-    format_version: Literal[1]
-    lmgauge: str
-    models: dict[str, str]
-    settings: dict[str, str]
-    sample: Annotated[int, Meta(ge=1)] | None
-    seed: int
-    group: str | None
-    least: Whole
-    bad_records: Whole
-    overall: GroupPercentiles
-    groups: Annotated[dict[str, GroupPercentiles], Meta(max_length=MOST_GROUPS)]
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.seed < 2**64:
-            raise ValueError(f"seed {self.seed} is out of range")
-        if any(group.models.keys() != self.models.keys() for group in (self.overall, *self.groups.values())):
-            raise ValueError("a group does not have the percentiles of each model")
-        if not self.models or any(len(columns) == 1 for columns in self.overall.models.values()):
-            raise ValueError("no model has percentiles of all documents")
-        "".join([*self.models, *self.models.values(), *self.groups]).encode()  # which a lone surrogate has no bytes for
+    def row(self, model: str, percent: str) -> list[float | None]:
+        """Return the percentile of a name, and the ends of its interval."""
+        row = self.models[model][percent]
+        return row if isinstance(row, list) else [None] * 3
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Percentiles(Shown):
     """Percentiles of perplexity by group, with what must be alike where they are used.
 
+    What it has, the file has, by the same names.
+
     Attributes:
-        signatures: of each model, by its name: the line that names what moves its scores.
+        lmgauge: version of lmgauge that learned them.
+        models: the signature of each model, by its name: the line that names what moves its scores.
         settings: of reading and scoring, such as the field and whether lines are sentences, by name.
-        sample: size, seed and group of the sample.
+        group: field whose values are the groups; None without groups.
+        sample: documents of each group that were sampled at most; None for all of them.
+        seed: of the sample.
         least: documents with a perplexity that a group needs for percentiles of its own; with fewer those of all
             documents count.
+        bad_records: records that were left out, as they have no text or no valid one.
         overall: of all documents, also those without a group.
         groups: by name, in the order of names.
-        bad_records: records that were left out, as they have no text or no valid one.
-        version: of lmgauge that learned them.
         source: the file they were read from; empty if they were not.
 
     Example:
@@ -140,15 +121,28 @@ class Percentiles(Shown):
         (3, 4.427)
     """
 
-    signatures: Mapping[str, str]
-    settings: Mapping[str, str]
-    sample: SampleSettings
-    least: int
+    format: Literal["lmgauge percentiles"] = "lmgauge percentiles"
+    format_version: Literal[1] = 1
+    lmgauge: str = __version__
+    models: dict[str, str]
+    settings: dict[str, str]
+    group: str | None
+    sample: Annotated[int, Meta(ge=1)] | None
+    seed: int
+    least: Whole
+    bad_records: Whole
+    columns: list[str] = field(default_factory=lambda: ["perplexity", "low", "high"])
     overall: GroupPercentiles
-    groups: Mapping[str, GroupPercentiles]
-    bad_records: int = 0
-    version: str = __version__
+    groups: Annotated[dict[str, GroupPercentiles], Meta(max_length=MOST_GROUPS)]
     source: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**64:
+            raise ValueError(f"seed {self.seed} is out of range")
+        if any(group.models.keys() != self.models.keys() for group in (self.overall, *self.groups.values())):
+            raise ValueError("a group does not have the percentiles of each model")
+        if not self.models or any(len(columns) == 1 for columns in self.overall.models.values()):
+            raise ValueError("no model has percentiles of all documents")
 
     @classmethod
     def learn(
@@ -180,11 +174,18 @@ class Percentiles(Shown):
             10.0
         """
         overall = _percentiles(sample.overall(), signatures, 1)
-        for name, model in overall.models.items():
-            if not model["scored"]:
+        for name in signatures:
+            if not overall.scored(name):
                 raise InputError(f"model {name!r} gave no document a perplexity: there is nothing to learn percentiles from")
-        groups = {name: _percentiles(group, signatures, least) for name, group in sample.groups()}
-        return cls(dict(signatures), dict(settings or {}), sample.settings, least, overall, groups, sample.bad_records)
+        return cls(
+            models=dict(signatures),
+            settings=dict(settings or {}),
+            **vars(sample.settings),
+            least=least,
+            bad_records=sample.bad_records,
+            overall=overall,
+            groups={name: _percentiles(group, signatures, least) for name, group in sample.groups()},
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Percentiles:
@@ -197,7 +198,7 @@ class Percentiles(Shown):
             InputError: it cannot be read, or is not such a file; the message says where.
         """
         with open_reading(path) as file:
-            return replace(cls.from_json(file.read(_LARGEST + 1), shown_name(path)), source=shown_name(path))
+            return cls.from_json(file.read(_LARGEST + 1), shown_name(path))
 
     @classmethod
     def from_json(cls, raw: bytes, where: str) -> Percentiles:
@@ -212,9 +213,8 @@ class Percentiles(Shown):
         """
         if len(raw) > _LARGEST:
             raise InputError(f"{where!r}: larger than {_LARGEST >> 20} MiB: not a file of percentiles")
-        own = decode(raw, _Stored, repr(where), "a file of percentiles", "make one with 'lmgauge percentiles'")
-        sample = SampleSettings(own.sample, own.seed, own.group)
-        return cls(own.models, own.settings, sample, own.least, own.overall, own.groups, own.bad_records, own.lmgauge)
+        own = decode(raw, cls, repr(where), "a file of percentiles", "make one with 'lmgauge percentiles'")
+        return replace(own, source=where)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the percentiles as JSON that people can read; a file that is there is replaced at once or not at all.
@@ -229,11 +229,6 @@ class Percentiles(Shown):
         with writing(path) as file:
             file.write(text.encode("utf-8") + b"\n")
         return Path(path)
-
-    @property
-    def percents(self) -> tuple[float, ...]:
-        """The percentiles there are."""
-        return PERCENTS
 
     @property
     def has_stand_in(self) -> bool:
@@ -251,52 +246,46 @@ class Percentiles(Shown):
         """
         return group is not None and group in self.groups and len(self.groups[group].models[model]) > 1
 
-    def of(self, model: str, group: str | None) -> Columns:
-        """Return the percentiles that count for a group: its own, or those of all documents.
+    def row(self, model: str, group: str | None, percent: float) -> tuple[float, float | None, float | None]:
+        """Return a percentile that counts for a group, its own or that of all documents, and the ends of its 95 % interval.
 
         Args:
             model: name.
             group: name; None for documents without a group, and for all of them.
+            percent: one of those that are learned, such as 10.
 
         Returns:
-            Documents with a perplexity (`scored`), and by its name (`p50`) each percentile and the ends of its interval.
+            The perplexity at the percentile, and both ends; None where the sample does not bound it.
+
+        Raises:
+            UsageError: there is no such model, or no such percentile.
+        """
+        self.check_model(model)
+        own = self.groups[group] if group is not None and self.has_own(model, group) else self.overall
+        value, low, high = own.row(model, percent_name(check_percent(percent)))
+        assert value is not None  # each percentile has one
+        return value, low, high
+
+    def value(self, model: str, group: str | None, percent: float) -> float:
+        """Return the perplexity at a percentile, the first of `row`.
+
+        Args:
+            model, group, percent: as of `row`.
+        """
+        return self.row(model, group, percent)[0]
+
+    def check_model(self, model: str) -> None:
+        """Refuse a model that there are no percentiles of.
+
+        Args:
+            model: name.
 
         Raises:
             UsageError: there is no such model.
         """
-        if model not in self.overall.models:
-            known = first_few([*self.overall.models])
+        if model not in self.models:
+            known = first_few([*self.models])
             raise UsageError(f"{self._name} has percentiles of {known}, not of model {model!r}; {_AGAIN}")
-        own = self.groups[group] if group is not None and self.has_own(model, group) else self.overall
-        return own.models[model]
-
-    def value(self, model: str, group: str | None, percent: float) -> float:
-        """Return the perplexity at a percentile.
-
-        Args:
-            model: name.
-            group: name; None for all documents.
-            percent: one of `PERCENTS`.
-
-        Raises:
-            UsageError: there is no such model, or no such percentile.
-        """
-        value: float = self.of(model, group)[percent_name(check_percent(percent))][0]
-        return value
-
-    def interval(self, model: str, group: str | None, percent: float) -> tuple[float | None, float | None]:
-        """Return the ends of a percentile's 95 % interval; None where the sample does not bound it.
-
-        Args:
-            model: name.
-            group: name; None for all documents.
-            percent: one of `PERCENTS`.
-
-        Raises:
-            UsageError: there is no such model, or no such percentile.
-        """
-        _, low, high = self.of(model, group)[percent_name(check_percent(percent))]
-        return low, high
 
     def check(
         self, signatures: Mapping[str, str], settings: Mapping[str, str] | None = None, group: str | None = None
@@ -313,10 +302,10 @@ class Percentiles(Shown):
         """
         compared = []
         for name, line in signatures.items():
-            self.of(name, None)
-            differences = Signature.parse(self.signatures[name]).differences(Signature.parse(line))
+            self.check_model(name)
+            differences = Signature.parse(self.models[name]).differences(Signature.parse(line))
             compared += [(f"another model {name!r}: {key} was", *both) for key, both in differences.items() if key != "v"]
-        then, now = {**self.settings, "group": self.sample.group}, {**(settings or {}), "group": group}
+        then, now = {**self.settings, "group": self.group}, {**(settings or {}), "group": group}
         compared += [(name, then.get(name), now.get(name)) for name in {**then, **now}]
         for what, before, after in compared:
             if before != after:
@@ -325,21 +314,7 @@ class Percentiles(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as in the file."""
-        return {
-            "format": "lmgauge percentiles",
-            "format_version": 1,
-            "lmgauge": self.version,
-            "models": dict(self.signatures),
-            "settings": dict(self.settings),
-            "group": self.sample.group,
-            "sample": self.sample.size,
-            "seed": self.sample.seed,
-            "least": self.least,
-            "bad_records": self.bad_records,
-            "columns": ["perplexity", "low", "high"],
-            "overall": dict(vars(self.overall)),
-            "groups": {name: dict(vars(group)) for name, group in self.groups.items()},
-        }
+        return {name: value for name, value in asdict(self).items() if name != "source"}
 
     @property
     def _name(self) -> str:
@@ -347,8 +322,8 @@ class Percentiles(Shown):
 
     def _in_brief(self) -> str:
         sample = f"{self.overall.sampled:,} of {self.overall.documents:,} documents"
-        groups = f" in {len(self.groups):,} groups by {self.sample.group}" if self.sample.group else ""
-        return f"percentiles of {', '.join(self.signatures)}: {sample}{groups}"
+        groups = f" in {len(self.groups):,} groups by {self.group}" if self.group else ""
+        return f"percentiles of {', '.join(self.models)}: {sample}{groups}"
 
 
 def _percentiles(sample: GroupSample, models: Mapping[str, str], least: int) -> GroupPercentiles:

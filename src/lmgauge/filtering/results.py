@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.decoding import Meta, Perplexity, Whole
-from lmgauge.filtering.documents import OTHERS, DocumentScores, Groups, room_for
-from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Judgement, PerplexityLimits, Reason
-from lmgauge.models.segment_totals import SegmentTotals
-from lmgauge.numerics.exact import exact_costs, exact_to_nats
-from lmgauge.numerics.units import nats_to_bits
+from lmgauge.filtering.documents import MOST_GROUPS, OTHERS, CorpusTotals, DocumentScores, Groups, Sums, added
+from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Judgement, Reason
+from lmgauge.result_columns import plain_values
 from lmgauge.result_list import Tabled
 
-_LAST = ("rules", "group_field", "by", "signatures", "models", "limits", "groups", "examples")
+_LAST = (
+    *("rules", "group_field", "by", "signatures", "models", "groups", "examples"),
+    *("scored", "stays", "totals", "stay_totals"),
+)
 K = TypeVar("K", bound=str | None)
 STAYS = REASONS[0]
 EXAMPLES = 5
 """How many examples there are of what stays, and of what is dropped for each reason."""
 _EXAMPLE_CHARACTERS = 400
-_LARGEST = math.log(np.finfo(np.float64).max)
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -53,53 +53,44 @@ class Bins:
     unscored: int = 0  # documents without a perplexity, which are in no bin
 
 
-@dataclass
-class _Stored:
-    models: list[str]
-    # of each group: its name, and of each model the bins that have documents, each with how many
-    groups: list[tuple[str | None, list[list[tuple[Annotated[int, Meta(ge=0, lt=_BINS + 2)], Whole]]]]]
+def bin_counts(groups: Groups, perplexity: Floats) -> Ints:
+    """Count documents by group, model and bin: int64 [groups + 1, models, 514], first those of no group."""
+    # perplexity: float64 [documents, models]; inf where an event is impossible, NaN where there is nothing to score.
+    # -> of 512 bins, of infinite perplexities and of documents without one. Each bin is an eighth of a bit per token wide,
+    # which is a factor of 2^(1/8) in perplexity.
+    places = np.searchsorted(_EDGES[1:_BINS], perplexity, side="right")
+    places[np.isposinf(perplexity)] = _BINS
+    places[np.isnan(perplexity)] = _BINS + 1
+    shape = len(groups.names) + 1, perplexity.shape[1], _BINS + 2
+    cells = ((groups.codes[:, None] + 1) * shape[1] + np.arange(shape[1])) * shape[2] + places
+    return np.bincount(cells.ravel(), minlength=math.prod(shape)).reshape(shape)
 
 
+@dataclass(frozen=True)
 class PerplexityHistogram:
-    """Counts documents by group, model and perplexity: 4 kB for each group and model."""
+    """Counts of documents by group, model and perplexity."""
 
-    # models: names of the models, in the order of the columns.
+    models: tuple[str, ...]  # their names, in the order of the columns
+    # int64 [models, 514], as `bin_counts` has them; None for documents without a group
+    of_groups: Mapping[str | None, Ints] = field(repr=False)
 
-    STORED = _Stored
-
-    def __init__(self, models: Sequence[str]) -> None:
-        self.models = tuple(models)
-        self._counts: dict[str | None, Ints] = {}
-
-    def add(self, groups: Groups, perplexity: Floats) -> None:
-        """Count the documents of a batch."""
-        # perplexity: float64 [documents, models]; inf where an event is impossible, NaN where there is nothing to score.
-        width = _BINS + 2
-        places = np.searchsorted(_EDGES[1:_BINS], perplexity, side="right")
-        places[np.isposinf(perplexity)] = _BINS
-        places[np.isnan(perplexity)] = _BINS + 1
-        models, rows = len(self.models), len(groups.names) + 1
-        cells = ((groups.codes[:, None] + 1) * models + np.arange(models)) * width + places
-        counts = np.bincount(cells.ravel(), minlength=rows * models * width).reshape(rows, models, width)
-        for name, own in zip((None, *groups.names), counts, strict=True):
-            if own.any():
-                _add(self._counts, {name: own})
-
-    def merge(self, other: PerplexityHistogram, names: Mapping[str | None, str]) -> None:
-        """Add the counts of other documents; names: of groups that get another one."""
-        for name, counts in other._counts.items():
-            _add(self._counts, {names.get(name, name): counts})
+    STATED = ("groups",)
 
     @property
-    def groups(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """Return the names of the groups, in order."""
-        return tuple(sorted(name for name in self._counts if name is not None))
+        return tuple(sorted(name for name in self.of_groups if name is not None))
+
+    @property
+    def groups(self) -> list[list[Any]]:
+        """Return as plain values each group's name and, for each model, pairs of a bin that has documents and how many."""
+        names = [name for name in (None, *self.names) if name in self.of_groups]
+        return [[name, BinCounts(self.of_groups[name]).pairs()] for name in names]
 
     def counts(self, model: str, group: str | None = None) -> Ints:
-        """Return the counts of a model: int64 [514], of 512 bins, of infinite perplexities and of documents without one."""
-        # Each bin is an eighth of a bit per token wide, which is a factor of 2^(1/8) in perplexity.
+        """Return the counts of a model: int64 [514], as `bin_counts` has them."""
         column = self.models.index(model)
-        own = list(self._counts.values()) if group is None else [self._counts[group]]
+        own = list(self.of_groups.values()) if group is None else [self.of_groups[group]]
         return np.sum([counts[column] for counts in own], axis=0) if own else np.zeros(_BINS + 2, np.int64)
 
     def bins(self, model: str, group: str | None = None, extent: tuple[int, int] | None = None) -> Bins:
@@ -132,95 +123,54 @@ class PerplexityHistogram:
             return math.inf, math.inf
         return float(_EDGES[place]), float(_EDGES[place + 1])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts as plain values: only bins that have documents, as pairs of place and count."""
-        rows = [
-            [name, [[[k, count] for k, count in enumerate(row) if count] for row in self._counts[name].tolist()]]
-            for name in (None, *self.groups)
-            if name in self._counts
-        ]
-        return {"models": list(self.models), "groups": rows}
-
-    @classmethod
-    def of_stored(cls, stored: _Stored) -> PerplexityHistogram:
-        """Return the histogram whose `to_dict` was stored."""
-        histogram = cls(stored.models)
-        for name, columns in stored.groups:
-            counts = np.zeros((len(columns), _BINS + 2), np.int64)
-            for row, pairs in zip(counts, columns, strict=True):
-                for place, count in pairs:
-                    row[place] = count
-            _add(histogram._counts, {name: counts})
-        return histogram
-
 
 # -- what became of documents --------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class CorpusTotals:
-    """Sums of a model over documents."""
+class BinCounts:
+    """Counts of documents by model and bin of perplexity."""
 
-    documents: Whole = 0
-    bytes: Whole = 0
-    tokens: Whole = 0
-    impossible: Whole = 0  # of them, those of probability zero
-    unseen: Whole = 0  # of them, unseen words
-    ends: Whole = 0
-    # of the possible events, the negative of their log-probabilities in multiples of 2^-80 nats
-    cost: Annotated[int, Meta(ge=0)] = 0
+    # counts: int64 [models, 514], those of a group of `bin_counts`.
+
+    STORED = list[list[tuple[Annotated[int, Meta(ge=0, lt=_BINS + 2)], Whole]]]
+
+    def __init__(self, counts: Ints) -> None:
+        self.counts = counts
+
+    def __add__(self, other: BinCounts) -> BinCounts:
+        return BinCounts(self.counts + other.counts)
+
+    def pairs(self) -> list[list[list[int]]]:
+        """Return as plain values, for each model, the bins that have documents, each with how many."""
+        return [[[k, count] for k, count in enumerate(row) if count] for row in self.counts.tolist()]
 
     @classmethod
-    def of(cls, totals: SegmentTotals, sizes: NDArray[np.int64], chosen: NDArray[np.bool_]) -> CorpusTotals:
-        """Return the sums of some of the documents of a batch."""
-        # sizes: int64 [documents], bytes of each text; chosen: bool [documents].
-        columns = (chosen, sizes, totals.events, totals.zeros, totals.unseen, totals.ends)
-        documents, size, tokens, impossible, unseen, ends = (int(column[chosen].sum()) for column in columns)
-        return cls(documents, size, tokens, impossible, unseen, ends, exact_costs(-totals.nats[chosen]))
-
-    def __add__(self, other: CorpusTotals) -> CorpusTotals:
-        return CorpusTotals(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
-
-    @property
-    def bits(self) -> float:
-        """Return the bits of all events; infinite where one is impossible."""
-        return math.inf if self.impossible else nats_to_bits(exact_to_nats(self.cost))
-
-    @property
-    def bits_per_byte(self) -> float | None:
-        """Return bits for each byte of the texts; None where there is none."""
-        return self.bits / self.bytes if self.bytes else None
-
-    @property
-    def perplexity(self) -> float | None:
-        """Return the perplexity of all tokens together; None where there is none, infinite where an event is impossible."""
-        if not self.tokens:
-            return None
-        nats = exact_to_nats(self.cost) / self.tokens
-        return math.inf if self.impossible or nats > _LARGEST else math.exp(nats)
-
-    @property
-    def unseen_share(self) -> float | None:
-        """Return the share of unseen words among the tokens but `</s>`; None where there is none."""
-        words = self.tokens - self.ends
-        return self.unseen / words if words > 0 else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return sums and figures as plain values."""
-        names = ("bits", "bits_per_byte", "perplexity", "unseen_share")
-        return dict(vars(self)) | {name: getattr(self, name) for name in names}
+    def of_stored(cls, stored: list[list[tuple[int, int]]]) -> BinCounts:
+        """Return the counts whose `pairs` were stored."""
+        counts = np.zeros((len(stored), _BINS + 2), np.int64)
+        for row, pairs in zip(counts, stored, strict=True):
+            for place, count in pairs:
+                row[place] = count
+        return cls(counts)
 
 
 @dataclass(frozen=True)
-class GroupCounts:
-    """Documents of a group, and those of them that stay."""
+class GroupTally(Sums):
+    """Counts the documents of a group, and those of them that stay."""
 
     name: str  # of the group; empty for documents without one
     documents: Whole
     bytes: Whole
     stay_documents: Whole
     stay_bytes: Whole
+    scored: BinCounts = field(compare=False, repr=False)
+    stays: BinCounts = field(compare=False, repr=False)
 
-    def __add__(self, other: GroupCounts) -> GroupCounts:
-        return replace(self, **{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)[1:]})
+
+@dataclass(frozen=True)
+class Problem(Sums):
+    """Records that cannot be used for one reason."""
+
+    records: Whole
+    first: str  # what is wrong with the first of them, and where
 
 
 @dataclass(frozen=True)
@@ -233,87 +183,81 @@ class Example:
     perplexity: Mapping[str, Perplexity | None]  # by the name of the model; None where there is none
 
 
-@dataclass
-class Tally:
-    """Counts documents by what became of them."""
+@dataclass(frozen=True)
+class Drawn:
+    """Examples of one outcome: those with the lowest keys."""
+
+    examples: Annotated[list[Example], Meta(max_length=EXAMPLES)]
+
+    def __add__(self, other: Drawn) -> Drawn:
+        both = sorted([*self.examples, *other.examples], key=lambda example: (example.key, example.place))
+        return Drawn(both[:EXAMPLES])
+
+
+@dataclass(frozen=True)
+class Tally(Sums):
+    """What became of records: of a batch, of a file, of all of them; the sum of two is that of both together."""
 
     records: Whole
     bytes: Whole
     stand_in: Whole
     reasons: dict[Reason, Whole]
-    problems: dict[str, Whole]
-    first_problems: dict[str, str]
-    groups: dict[str, GroupCounts]
     buckets: dict[Bucket, Whole]
-    scored: PerplexityHistogram
-    stays: PerplexityHistogram
+    problems: dict[str, Problem]
+    groups: dict[str, GroupTally]
     totals: dict[str, CorpusTotals]
     stay_totals: dict[str, CorpusTotals]
-    examples: dict[Reason, Annotated[list[Example], Meta(max_length=EXAMPLES)]]
+    examples: dict[Reason, Drawn]
 
     @classmethod
     def of_nothing(cls, models: Sequence[str]) -> Tally:
-        """Return what counts no document yet."""
-        histograms = PerplexityHistogram(models), PerplexityHistogram(models)
-        totals, stay_totals = (dict.fromkeys(models, CorpusTotals()) for _ in range(2))
-        return cls(0, 0, 0, {}, {}, {}, {}, {}, *histograms, totals, stay_totals, {})
+        """Return what counts no document."""
+        totals = dict.fromkeys(models, CorpusTotals())
+        return cls(0, 0, 0, {}, {}, {}, {}, totals, totals, {})
 
-    def count_problem(self, reason: str, place: str) -> None:
-        """Count a record that cannot be used."""
-        self.problems[reason] = self.problems.get(reason, 0) + 1
-        self.first_problems.setdefault(reason, place)
-
-    def count(self, scores: DocumentScores, judgement: Judgement, groups: Groups) -> None:
+    @classmethod
+    def of(
+        cls,
+        scores: DocumentScores,
+        judgement: Judgement,
+        groups: Groups,
+        problems: dict[str, Problem],
+        examples: dict[Reason, Drawn],
+    ) -> Tally:
         """Count the documents of a batch."""
         usable = ~scores.missing()
-        for sums, chosen in ((self.totals, usable), (self.stay_totals, usable & (judgement.reasons == 0))):
-            _add(sums, {name: CorpusTotals.of(own, scores.bytes, chosen) for name, own in scores.sums.items()})
-        reasons = judgement.reasons[usable]
-        stay = reasons == 0
-        sizes, perplexity, own = scores.bytes[usable], scores.perplexity[usable], groups.where(usable).limited(self.groups)
-        self.records += len(usable)
-        self.bytes += int(sizes.sum())
-        self.stand_in += int(np.count_nonzero(judgement.stand_in & usable))
-        _add(self.reasons, _counted(reasons, REASONS))
-        _add(self.buckets, _counted(judgement.buckets[usable][stay], BUCKETS))
-        self.scored.add(own, perplexity)
-        self.stays.add(own.where(stay), perplexity[stay])
-        cells, names = own.codes + 1, ("", *own.names)
+        reasons, sizes, perplexity = judgement.reasons[usable], scores.bytes[usable], scores.perplexity[usable]
+        stay, own = reasons == 0, groups.where(usable).limited()
+        cells = own.codes + 1
         weights = (np.ones(len(cells)), sizes, stay, sizes * stay)
-        for name, *counts in zip(names, *(np.bincount(cells, weight, len(names)) for weight in weights), strict=True):
-            if counts[0]:
-                _add(self.groups, {name: GroupCounts(name, *map(int, counts))})
+        counts = np.stack([np.bincount(cells, weight, len(own.names) + 1) for weight in weights], axis=1).astype(np.int64)
+        bins = bin_counts(own, perplexity), bin_counts(own.where(stay), perplexity[stay])
+        by_group: dict[str, GroupTally] = {}
+        for name, four, *both in zip(("", *own.names), counts.tolist(), *bins, strict=True):
+            if four[0]:
+                by_group = added(by_group, {name: GroupTally(name, *four, *map(BinCounts, both))})
+        whole = len(usable), int(sizes.sum()), int(np.count_nonzero(judgement.stand_in & usable))
+        named = _counted(reasons, REASONS), _counted(judgement.buckets[usable][stay], BUCKETS)
+        totals = _totals(scores, usable), _totals(scores, usable & (judgement.reasons == 0))
+        return cls(*whole, *named, problems, by_group, *totals, examples)
 
-    def draw(self, reason: Reason, examples: list[Example]) -> None:
-        """Take examples of what becomes of documents; those with the lowest keys stay."""
-        all_of_them = sorted([*self.examples.get(reason, []), *examples], key=lambda example: (example.key, example.place))
-        self.examples[reason] = all_of_them[:EXAMPLES]
-
-    def merge(self, other: Tally) -> None:
-        """Add the counts, bytes, totals and examples of another file."""
-        fresh = sorted(other.groups.keys() - self.groups.keys() - {OTHERS})
-        names: dict[str | None, str] = dict.fromkeys(fresh[room_for(self.groups) :], OTHERS)
-        for name, counts in other.groups.items():
-            group = names.get(name, name)
-            _add(self.groups, {group: replace(counts, name=group)})
-        self.scored.merge(other.scored, names)
-        self.stays.merge(other.stays, names)
-        _add(vars(self), {name: getattr(other, name) for name in ("records", "bytes", "stand_in")})
-        for what in ("reasons", "problems", "buckets", "totals", "stay_totals"):
-            _add(getattr(self, what), getattr(other, what))
-        for reason, place in other.first_problems.items():
-            self.first_problems.setdefault(reason, place)
-        for what, examples in other.examples.items():
-            self.draw(what, examples)
+    def __add__(self, other: Tally) -> Tally:
+        groups = dict(self.groups)
+        for name, group in other.groups.items():
+            room = len(groups) < MOST_GROUPS + (OTHERS in groups)
+            place = name if room or name in groups or not name else OTHERS
+            groups[place] = groups[place] + group if place in groups else replace(group, name=place)
+        return replace(super().__add__(replace(other, groups={})), groups=groups)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values."""
-        return asdict(self) | {"scored": self.scored.to_dict(), "stays": self.stays.to_dict()}
+        bins = {name: {"scored": own.scored.pairs(), "stays": own.stays.pairs()} for name, own in self.groups.items()}
+        groups = {name: vars(own) | bins[name] for name, own in self.groups.items()}
+        return asdict(replace(self, groups={})) | {"groups": groups}
 
 
-def _add(mine: dict[K, Any], theirs: Mapping[K, Any]) -> None:
-    for name, number in theirs.items():
-        mine[name] = mine[name] + number if name in mine else number
+def _totals(scores: DocumentScores, chosen: NDArray[np.bool_]) -> dict[str, CorpusTotals]:
+    return {name: CorpusTotals.of(own, scores.bytes, chosen) for name, own in scores.sums.items()}
 
 
 def _counted(codes: NDArray[np.uint8], names: Sequence[K]) -> dict[K, int]:
@@ -335,7 +279,6 @@ class PlanSummary:
     models: tuple[str, ...]  # the names of the models, as columns begin
     signatures: Mapping[str, str]
     rules: tuple[str, ...]  # what stays, in words
-    limits: tuple[PerplexityLimits, ...]  # of the perplexities of what stays
     group_field: str | None  # the field of the groups; None without groups
     by: str | None  # the field that chooses the model; None where every model scores all documents
 
@@ -356,7 +299,6 @@ class FilteredDocuments(PlanSummary, Tabled):
         buckets: documents that stay, by bucket; empty without buckets.
         stand_in: documents judged by the percentiles of all, as those of their group were not known.
         rules: what stays, in words.
-        limits: between which perplexities documents stay, by model and group.
         group_field: the field of the groups; None without groups.
         by: the field that chooses the model; None where every model scores all documents.
         signatures: of the models, by the name of their columns.
@@ -387,7 +329,7 @@ class FilteredDocuments(PlanSummary, Tabled):
     reasons: Mapping[str, int]
     problems: Mapping[str, int]
     first_problems: Mapping[str, str]
-    groups: tuple[GroupCounts, ...]
+    groups: tuple[GroupTally, ...]
     buckets: Mapping[str, int]
     stand_in: int
     examples: Mapping[str, Sequence[Example]]
@@ -406,38 +348,40 @@ class FilteredDocuments(PlanSummary, Tabled):
             output: where the documents are.
             before: how many files were complete before.
         """
-        total = Tally.of_nothing(summary.models)
-        for tally in tallies:
-            total.merge(tally)
-        as_counted = ("records", "bytes", "first_problems", "stand_in", "scored", "stays", "totals", "stay_totals")
-        groups = tuple(total.groups[name] for name in sorted(total.groups))
+        total = sum(tallies, Tally.of_nothing(summary.models))
+        problems = dict(sorted(total.problems.items(), key=lambda one: -one[1].records))
+
+        def histogram(part: str) -> PerplexityHistogram:
+            counts = {name or None: getattr(own, part).counts for name, own in total.groups.items()}
+            return PerplexityHistogram(summary.models, counts)
+
         return cls(
+            **vars(summary),
             output=output,
             files=len(tallies),
             files_before=before,
             documents=sum(total.reasons.values()),
             stay_documents=total.reasons.get(STAYS, 0),
-            stay_bytes=sum(group.stay_bytes for group in groups),
+            stay_bytes=sum(group.stay_bytes for group in total.groups.values()),
             reasons={reason: total.reasons[reason] for reason in REASONS[1:] if reason in total.reasons},
-            problems=dict(sorted(total.problems.items(), key=lambda one: -one[1])),
-            groups=groups,
+            problems={name: one.records for name, one in problems.items()},
+            first_problems={name: one.first for name, one in total.problems.items()},
+            groups=tuple(total.groups[name] for name in sorted(total.groups)),
             buckets={bucket: total.buckets.get(bucket, 0) for bucket in BUCKETS if total.buckets},
-            examples={reason: total.examples[reason] for reason in REASONS if total.examples.get(reason)},
-            **{name: getattr(total, name) for name in as_counted},
-            **vars(summary),
+            examples={reason: total.examples[reason].examples for reason in REASONS if reason in total.examples},
+            scored=histogram("scored"),
+            stays=histogram("stays"),
+            **{name: getattr(total, name) for name in ("records", "bytes", "stand_in", "totals", "stay_totals")},
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values; examples with their texts, histograms as pairs of bin and count."""
-        nested: dict[str, Any] = {"scored": self.scored.to_dict(), "stays": self.stays.to_dict()}
-        for sums in ("totals", "stay_totals"):
-            nested[sums] = {name: one.to_dict() for name, one in getattr(self, sums).items()}
-        own = asdict(self) | nested
-        return own | {name: own.pop(name) for name in (*_LAST, *nested)}
+        own: dict[str, Any] = plain_values(self)
+        return own | {name: own.pop(name) for name in _LAST}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one row per group."""
-        return [asdict(group) for group in self.groups]
+        return [plain_values(group) for group in self.groups]
 
     def _in_brief(self) -> str:
         counts = f"{self.documents:,} documents scored, {self.bytes:,} bytes"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.decoding import Perplexity
 from lmgauge.filtering.documents import DocumentScores, Groups
 
 if TYPE_CHECKING:
@@ -43,6 +41,26 @@ NO_BUCKET = 255
 """Code of a document without a bucket: it has no perplexity, or no buckets were asked for."""
 
 
+class Rule(NamedTuple):
+    """A rule of one number: the reason that it gives, the figure that it looks at, when that fails, and it in words."""
+
+    reason: Reason
+    figure: Literal["bytes", "perplexity", "tokens", "unseen"]
+    fails: Callable[[Any, float], Any]
+    words: str
+
+
+RULES = {
+    "min_bytes": Rule("too short", "bytes", np.less, "at least {:,} bytes"),
+    "max_bytes": Rule("too long", "bytes", np.greater, "at most {:,} bytes"),
+    "min_tokens": Rule("too few tokens", "tokens", np.less, "at least {:,} tokens"),
+    "max_unseen": Rule("unseen words", "unseen", np.greater, "at most {:g} % unseen words"),
+    "min_perplexity": Rule("perplexity below", "perplexity", np.less, "perplexity of at least {:,.6g}"),
+    "max_perplexity": Rule("perplexity above", "perplexity", np.greater, "perplexity of at most {:,.6g}"),
+}
+"""By the names that `FilterRules` has for them, in the order in which they are said."""
+
+
 class Judgement(NamedTuple):
     """What becomes of the documents of a batch."""
 
@@ -65,8 +83,10 @@ def judge(
     models = rules.counting([*scores.sums])
     (low, high, head, middle), stand_in = _bounds(rules, models, groups, percentiles)
     reasons = np.zeros(len(scores), np.uint8)
-    for name, dropped in _tests(rules, scores, models, low, high):
-        reasons[dropped & (reasons == 0)] = REASONS.index(name)
+    failed = _failed(rules, scores, models, low, high)
+    for code, reason in enumerate(REASONS):
+        if reason in failed:
+            reasons[failed[reason].any(axis=1) & (reasons == 0)] = code
     buckets = np.full(len(scores), NO_BUCKET, np.uint8)
     if rules.buckets is not None:
         perplexity = scores.sums[models[0]].perplexity
@@ -106,90 +126,36 @@ def ends_of(
     return value(low) if low else None, None if high in (None, 100) else value(high), cuts
 
 
-def _tests(
+def _failed(
     rules: FilterRules, scores: DocumentScores, models: list[str], low: Floats, high: Floats
-) -> Iterator[tuple[Reason, NDArray[np.bool_]]]:
-    # Reasons in their order, each with the documents that it fits: a NaN is neither above nor below.
+) -> dict[Reason, NDArray[np.bool_]]:
+    # By the reasons of rules that apply, which documents fail them: bool [documents, models], or [documents, 1] of what no
+    # model decides. A NaN is neither above nor below.
     sums = [scores.sums[name] for name in models]
-    columns = zip(*((own.perplexity, own.events, own.unseen_share()) for own in sums), strict=True)
-    perplexity, tokens, unseen = (np.stack(column, axis=1) for column in columns)
-    if rules.min_bytes is not None:
-        yield "too short", scores.bytes < rules.min_bytes
-    if rules.max_bytes is not None:
-        yield "too long", scores.bytes > rules.max_bytes
-    if rules.needs_scores:
-        yield "nothing to score", _any(np.isnan(perplexity))
-    if rules.min_tokens is not None:
-        yield "too few tokens", _any(tokens < rules.min_tokens)
-    if rules.max_unseen is not None:
-        yield "unseen words", _any(unseen > rules.max_unseen)
-    if rules.min_perplexity is not None:
-        yield "perplexity below", _any(perplexity < rules.min_perplexity)
-    if rules.max_perplexity is not None:
-        yield "perplexity above", _any(perplexity > rules.max_perplexity)
+    perplexity = np.stack([own.perplexity for own in sums], axis=1)
+    tokens, unseen = (np.stack(own, axis=1) for own in ([o.events for o in sums], [o.unseen_share() for o in sums]))
+    figures = {"bytes": scores.bytes[:, None], "perplexity": perplexity, "tokens": tokens, "unseen": unseen}
+    bounds = [(rule, bound) for name, rule in RULES.items() if (bound := getattr(rules, name)) is not None]
+    failed: dict[Reason, NDArray[np.bool_]] = {
+        rule.reason: rule.fails(figures[rule.figure], bound) for rule, bound in bounds
+    }
+    if rules.keep is not None or any(rule.figure != "bytes" for rule, _ in bounds):
+        failed["nothing to score"] = np.isnan(perplexity)
     if rules.needs_percentiles:
-        yield "no percentiles", _any(np.isnan(low))
+        failed["no percentiles"] = np.isnan(low)
     if rules.keep is not None:
-        yield "percentile below", _any(perplexity <= low)
-        yield "percentile above", _any(perplexity > high)
-
-
-def _any(failed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    return np.asarray(failed.any(axis=1))
-
-
-# -- in numbers ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class PerplexityLimits:
-    """Between which perplexities documents of a group stay.
-
-    Attributes:
-        model: its name.
-        group: name; None for documents of no group, and of those without percentiles of their own.
-        low, high: of what stays; None where there is no such end.
-        cuts: between head, middle and tail; empty without buckets.
-    """
-
-    model: str
-    group: str | None
-    low: Perplexity | None
-    high: Perplexity | None
-    cuts: tuple[Perplexity, ...] = ()
-
-
-def limits_of(
-    rules: FilterRules, models: Sequence[str], percentiles: Percentiles | None = None
-) -> tuple[PerplexityLimits, ...]:
-    """Return the limits that rules set to perplexities: for each model that counts and group, and for all others."""
-    used = percentiles if rules.needs_percentiles else None
-    limits = []
-    for model in rules.counting(models):
-        groups = [] if used is None else [name for name in used.groups if used.has_own(model, name)]
-        for group in (*groups, *([None] if used is None or used.has_stand_in else [])):
-            first, last, cuts = (None, None, ()) if used is None else ends_of(rules, used, model, group)
-            low = max((end for end in (rules.min_perplexity, first) if end is not None), default=None)
-            high = min((end for end in (rules.max_perplexity, last) if end is not None), default=None)
-            if low is not None or high is not None or cuts:
-                limits.append(PerplexityLimits(model, group, low, high, cuts))
-    return tuple(limits)
+        failed |= {"percentile below": perplexity <= low, "percentile above": perplexity > high}
+    return failed
 
 
 # -- in words -----------------------------------------------------------------------------------------------------------
-_IN_WORDS = {
-    "min_bytes": "at least {:,} bytes",
-    "max_bytes": "at most {:,} bytes",
-    "min_tokens": "at least {:,} tokens",
-    "max_unseen": "at most {:g} % unseen words",
-    "min_perplexity": "perplexity of at least {:,.6g}",
-    "max_perplexity": "perplexity of at most {:,.6g}",
-}
 _MOST_LINES = 20
 
 
 def plain_lines(rules: FilterRules) -> list[str]:
     """Return the rules that have a number of their own, in words."""
     values = vars(rules) | {"max_unseen": rules.max_unseen and 100 * rules.max_unseen}
-    return [words.format(values[name]) for name, words in _IN_WORDS.items() if values[name] is not None]
+    return [rule.words.format(values[name]) for name, rule in RULES.items() if values[name] is not None]
 
 
 def percentile_lines(rules: FilterRules, models: list[str], percentiles: Percentiles) -> Iterator[str]:
@@ -203,7 +169,7 @@ def percentile_lines(rules: FilterRules, models: list[str], percentiles: Percent
         parts = [] if low is None else [f"above {low:,.6g} (p{percents[0]:g})"]
         parts += [] if high is None else [f"at most {high:,.6g} (p{percents[1]:g})"]
         parts += [f"buckets cut at {' and '.join(f'{cut:,.6g}' for cut in cuts)} ({rules.buckets})"] if cuts else []
-        name = rest if group is None else f"{percentiles.sample.group} {group!r}"
+        name = rest if group is None else f"{percentiles.group} {group!r}"
         by = f" by {model!r}" if len(models) > 1 else ""
         yield f"{name}: perplexity{by} {', '.join(parts) or 'of any height'}"
     if len(rows) > _MOST_LINES:

@@ -242,7 +242,7 @@ def draw_examples(pool: Corpus, differences: Floats, chosen: Chosen) -> dict[str
     for block in pool:
         for number in wanted[(wanted >= block.first) & (wanted < block.first + len(block))].tolist():
             i = number - block.first
-            texts[number] = SelectionExample(block.place(i), float(differences[number]), example_text(block.text(i)))
+            texts[number] = SelectionExample(block.identifiers()[i], float(differences[number]), example_text(block.text(i)))
     return {where: tuple(texts[document] for document in documents) for where, documents in places.items()}
 
 

@@ -56,7 +56,7 @@ class DocumentFilter:
     @property
     def group_field(self) -> str | None:
         """Return the field that the percentiles are grouped by."""
-        return None if self.percentiles is None else self.percentiles.sample.group
+        return None if self.percentiles is None else self.percentiles.group
 
     @property
     def plan(self) -> FilterPlan:

@@ -122,15 +122,6 @@ class Separation:
         figure = self.hits(false_alarms)  # with equal scores it may lie outside
         return self._interval(min(low, figure), max(high, figure), level, ORDER_STATISTICS)
 
-    def curve(self) -> tuple[Floats, Floats]:
-        """Return the ROC curve: shares of the others and of the members at or above each threshold, float64 [k] each."""
-        thresholds = np.unique(np.concatenate((self.members.scores, self.others.scores)))
-        shares = []
-        for group in (self.others, self.members):
-            below = np.searchsorted(np.sort(group.scores), thresholds[::-1], side="left")
-            shares.append(np.concatenate(([0.0], 1.0 - below / len(group))))
-        return shares[0], shares[1]
-
     @cached_property
     def _descending(self) -> Floats:
         return -np.sort(-self.others.scores)
@@ -170,13 +161,6 @@ class Separation:
     def independent(self) -> tuple[Spread | None, Spread | None]:
         """Return what is taken as independent in the members and in the others."""
         return self._parts or (None, None)
-
-
-def fewest_for_threshold(false_alarms: float, level: float = LEVEL) -> int:
-    """Return how many independent texts the others must be before `hits_interval` can begin above 0."""
-    # The largest of n others is above the threshold of 1 % but for a chance of 0.99^n, which has to be (1 - level) / 4 at
-    # most: half of the error is the threshold's, and half of that this side's. ln 0.0125 / ln 0.99 = 436.01 -> 437.
-    return math.ceil(math.log((1 - level) / 4) / math.log1p(-false_alarms))
 
 
 def _placements(scores: Floats, others: Floats) -> Floats:

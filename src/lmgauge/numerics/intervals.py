@@ -83,13 +83,6 @@ class Interval:
         return replace(self, low=function(self.low), high=function(self.high))
 
 
-def interval_columns(interval: Interval | None) -> dict[str, float | str | None]:
-    """Return an interval as columns of a data frame: its ends, and what it takes as independent."""
-    if interval is None:
-        return dict.fromkeys(("interval_low", "interval_high", "interval_unit"))
-    return {"interval_low": interval.low, "interval_high": interval.high, "interval_unit": interval.unit}
-
-
 @dataclass(frozen=True)
 class Spread:
     """A ratio of sums and its standard error."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from lmgauge.errors import UsageError
 
@@ -66,15 +66,3 @@ class LowerBound(float):
 def marked(figure: Figure, *, bound: bool) -> Figure:
     """Return a figure as a `LowerBound` if it is one; None and infinite ones as they are."""
     return LowerBound(figure) if bound and figure is not None and math.isfinite(figure) else figure
-
-
-def plain_figures(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return names and values as a dict in which lower bounds are bare floats: a `dict_factory` of `dataclasses.asdict`."""
-    # plain_figures([("bits_per_byte", LowerBound(1.5))]) -> {'bits_per_byte': 1.5}
-    return {name: _bare(value) for name, value in pairs}
-
-
-def _bare(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(map(_bare, value))
-    return float(value) if isinstance(value, LowerBound) else value

@@ -7,11 +7,15 @@ are compared, p-values are adjusted as Holm (1979) does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from lmgauge.numerics.exact import Floats
+
+T = TypeVar("T")
 
 
 def bootstrap_p_value(first: Floats, second: Floats, difference: float) -> float:
@@ -50,3 +54,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         highest = max(highest, min(1.0, p * (len(known) - rank)))
         adjusted[i] = highest
     return adjusted
+
+
+def holm_adjusted(tests: Iterable[T]) -> tuple[T, ...]:
+    """Return results of tests, their `p_value_holm` the `p_value` adjusted for the number of tests."""
+    made: list[Any] = list(tests)
+    adjusted = holm([test.p_value for test in made])
+    return tuple(replace(test, p_value_holm=p) for test, p in zip(made, adjusted, strict=True))

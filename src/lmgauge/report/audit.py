@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_ASKED_FOR, NOT_CHECKED, PASS, WHOLE_LEVEL, Audit
 from lmgauge.report import blocks as doc
+from lmgauge.report.formats import listed
 
 _LEVELS: dict[str, doc.Level] = {PASS: "good", FAIL: "bad", NOT_CHECKED: "unknown"}
 
@@ -47,7 +48,7 @@ def ladder(audit: Audit) -> doc.Ladder:
 def _passed(audit: Audit, level: str) -> str:
     names = [check.name for check in audit.checks if check.level == level and check.verdict == PASS]
     left = _unchecked(audit, level).removeprefix(level).strip()
-    return f"{_listed(names)} checked" + (f"; not checked: {left[1:-1]}" if left else "")
+    return f"{listed(names)} checked" + (f"; not checked: {left[1:-1]}" if left else "")
 
 
 def conclusion(audit: Audit) -> str:
@@ -59,13 +60,13 @@ def conclusion(audit: Audit) -> str:
             if levels == ["contamination"]
             else "the numbers are not what they claim to be"
         )
-        return f"FAIL at {_listed(levels)}: {what}."
+        return f"FAIL at {listed(levels)}: {what}."
     if all(audit.verdict(level) == NOT_CHECKED for level in LEVELS):
         reasons = dict.fromkeys(check.evidence for check in audit.checks if check.evidence != NOT_ASKED_FOR)
         why = "; ".join(reasons) or "no level was asked for"
         return f"Nothing was checked: {why}{'' if why[-1] in '.?' else '.'}"
     unchecked = [name for level in LEVELS if (name := _unchecked(audit, level))]
-    left = f"; {_listed(unchecked)} not checked" if unchecked else ""
+    left = f"; {listed(unchecked)} not checked" if unchecked else ""
     return f"PASS: nothing found to be wrong{_verified(audit)}{left}."
 
 
@@ -92,7 +93,3 @@ def _percent(part: int, whole: int) -> str:
         return "100 %"
     share = 100 * part / whole
     return f"{min(share, 99.9):.1f} %" if share >= 99.5 or 0 < share < 1 else f"{share:.0f} %"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

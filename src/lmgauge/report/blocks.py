@@ -8,7 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from lmgauge.result_columns import Form as Form
+from lmgauge.result_columns import ResultColumn, columns_of
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.passages import Passage
@@ -18,10 +21,6 @@ if TYPE_CHECKING:
 
 Level = Literal["good", "bad", "unknown", "fact"]
 """Of a verdict; `fact` is none: a statement that is neither good nor bad."""
-Form = Literal[
-    "number", "signed", "fixed", "percent", "change", "count", "p", "times", "deviation", "probability", "rank", "places"
-]
-"""How a number is written: see `report.formats.FORMS`."""
 
 
 @dataclass(frozen=True)
@@ -285,6 +284,27 @@ def numbers(
 ) -> Column:
     """Return a column of numbers that are all written alike."""
     return Column(title, tuple(Number(value, digits, form) for value in values), drop=drop, unit=unit)
+
+
+def columns(rows: Sequence[Any], *names: str) -> tuple[Column, ...]:
+    """Return the columns that rows, results of one kind (or None), say they have: all, or those of the fields named."""
+    known = next((columns_of(row) for row in rows if row is not None), {})
+    made: list[Column] = []
+    for name in (names or known) if known else ():
+        own, values = known[name], [getattr(row, name, None) for row in rows]
+        if any(values) or not own.optional:
+            cells = [_cell(value, own) for value in values]
+            align: Literal["left", "right"] = "left" if isinstance(cells[0], str) else "right"
+            made.append(Column(own.title, cells, own.drop, own.unit, align))
+    return tuple(made)
+
+
+def _cell(value: Any, own: ResultColumn) -> Cell:
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, int | float):
+        return Number(value, own.digits, own.form)
+    return between(value, own.digits, own.form)
 
 
 def between(

@@ -9,7 +9,7 @@ from lmgauge.evaluation.divergence.candidates import KL
 from lmgauge.evaluation.divergence.results import CandidateDivergences, CandidateTest, Divergence, Figure
 from lmgauge.report import blocks as doc
 from lmgauge.report import divergence as one
-from lmgauge.report.formats import in_words, number, p_equals
+from lmgauge.report.formats import in_words, listed, number, p_equals
 from lmgauge.report.stored_base import storage_of_several
 
 _MEASURES = {"kl": "KL, nats", "log_loss": "log loss, nats"}
@@ -57,9 +57,9 @@ def _verdict(candidates: CandidateDivergences) -> doc.Verdict:
     between = "" if kl.interval is None else f" (95 % interval {in_words(doc.between(kl.interval))})"
     sentences = [f"{best.b} is closest to {best.a}: mean KL {number(kl.value)} nats a token{between}."]
     if further:
-        sentences.append(f"{_listed(further)} {'is' if len(further) == 1 else 'are'} further away: {_by(further, apart)}.")
+        sentences.append(f"{listed(further)} {'is' if len(further) == 1 else 'are'} further away: {_by(further, apart)}.")
     if alike:
-        sentences.append(f"{_listed(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from it.")
+        sentences.append(f"{listed(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from it.")
     return doc.Verdict("unknown" if alike else "good", " ".join(sentences))
 
 
@@ -77,10 +77,6 @@ def _by(names: Sequence[str], tests: dict[str, CandidateTest]) -> str:
     atleast = "by" if len(names) == 1 else "by at least"
     adjusted = ", adjusted (Holm)" if len(tests) > 1 else ""
     return f"{atleast} {number(min(gaps))} nats a token ({p_equals(least)}{adjusted})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _table(items: Sequence[Divergence]) -> doc.Table:

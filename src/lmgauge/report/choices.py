@@ -64,8 +64,7 @@ def _table(choices: Choices, model: str) -> doc.Table:
             doc.numbers(title, [one.accuracy for one in rows], 1, "percent"),
             doc.Column("95 % interval", [doc.between(one.interval, 1, "percent") for one in rows], drop),
         ]
-    columns.append(doc.numbers("ties", [one.ties for one in raw], form="count", drop=1))
-    columns.append(doc.numbers("margin, bits", [one.margin for one in raw], 2, "signed", drop=1))
+    columns += doc.columns(raw, "ties", "margin")
     means = {measure: choices.mean_over_groups(model, measure) for measure in MEASURES}
     shares = [f"{in_words(doc.Number(mean, 1, 'percent'))} {_TITLES[measure]}" for measure, mean in means.items()]
     below = f"; mean of the groups {' and '.join(shares)}" if choices.groups else ""
@@ -104,10 +103,7 @@ def _tests(choices: Choices) -> Iterator[doc.Table]:
             doc.labels("group", [test.group or "all" for test in tests]),
             doc.labels("measure", [_TITLES[test.measure] for test in tests]),
             doc.numbers("difference, points", [100 * test.difference for test in tests], 1, "signed"),
-            doc.numbers("only first right", [test.only_first for test in tests], form="count", drop=2),
-            doc.numbers("only second", [test.only_second for test in tests], form="count", drop=2),
-            doc.numbers("p", [test.p_value for test in tests], 4, "p", drop=1),
-            doc.numbers("p, adjusted", [test.adjusted_p_value for test in tests], 4, "p"),
+            *doc.columns(tests),
         ),
         "Models against each other (McNemar, exact; p adjusted after Holm)",
     )

@@ -9,6 +9,7 @@ from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, in_words, p_equals
 
 _LEVEL = 0.05
+_BITS = ("bits_per_token", "interval_per_token", "bits_per_byte", "interval_per_byte")
 
 
 def blocks(curve: ContextCurve) -> doc.Document:
@@ -61,31 +62,12 @@ def _name(step: ContextStep) -> str:
 
 
 def _points(curve: ContextCurve) -> doc.Table:
-    points = curve.points
-    columns = [
-        doc.numbers("context", [point.context for point in points], form="count"),
-        doc.numbers("bits/token", [point.bits_per_token for point in points]),
-        doc.Column("95 % interval", [doc.between(point.interval_per_token) for point in points], 2),
-        doc.numbers("bits/byte", [point.bits_per_byte for point in points]),
-        doc.Column("95 %", [doc.between(point.interval_per_byte) for point in points], 1),
-        doc.numbers("perplexity", [point.perplexity for point in points], 2, drop=3),
-    ]
-    if any(point.zero_probability_events for point in points):
-        columns.append(doc.numbers("p = 0", [point.zero_probability_events for point in points], form="count"))
-    return doc.Table(tuple(columns), f"{counted(curve.events, 'token')} under each length")
+    order = ("context", *_BITS, "perplexity", "zero_probability_events")
+    return doc.Table(doc.columns(curve.points, *order), f"{counted(curve.events, 'token')} under each length")
 
 
 def _steps(curve: ContextCurve) -> doc.Table:
-    steps = curve.steps
-    columns = (
-        doc.labels("step", [_name(step) for step in steps]),
-        doc.numbers("bits/token", [step.bits_per_token for step in steps], 4, "signed"),
-        doc.Column("95 % interval", [doc.between(step.interval_per_token, 4, "signed") for step in steps], 2),
-        doc.numbers("bits/byte", [step.bits_per_byte for step in steps], 4, "signed"),
-        doc.Column("95 %", [doc.between(step.interval_per_byte, 4, "signed") for step in steps], 1),
-        doc.numbers("p", [step.p_value for step in steps], form="p", drop=3),
-        doc.numbers("p (Holm)", [step.p_value_holm for step in steps], form="p"),
-    )
+    columns = (doc.labels("step", [_name(step) for step in curve.steps]), *doc.columns(curve.steps))
     footnote = "Differences are paired, token by token; below 0 the longer context is better."
     return doc.Table(columns, "from each length to the next", footnotes=(footnote,))
 

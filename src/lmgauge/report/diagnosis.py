@@ -111,25 +111,19 @@ def _tokens(diagnosis: Diagnosis) -> doc.Table:
     total = finite_bits(diagnosis.evaluation)
     columns = [
         doc.labels("", [cost.token if cost.token.strip() else repr(cost.token) for cost in costs]),
-        doc.numbers("events", [cost.events for cost in costs], form="count", drop=1),
-        doc.numbers("bits in all", [cost.bits for cost in costs], 0, drop=2),
+        *doc.columns(costs, "events", "bits"),
         doc.numbers("share of bits", [cost.bits / total if total else None for cost in costs], 2, "percent"),
         doc.numbers("bits each", [cost.mean_bits for cost in costs], 2),
+        *doc.columns(costs, "zeros"),
     ]
-    if any(cost.zeros for cost in costs):
-        columns.append(doc.numbers("p = 0", [cost.zeros for cost in costs], form="count"))
     return doc.Table(tuple(columns), "tokens that cost most in all")
 
 
 def _unseen(diagnosis: Diagnosis) -> doc.Table:
     words = diagnosis.unseen_words
-    columns = (
-        doc.labels("", [word.word for word in words]),
-        doc.numbers("events", [word.events for word in words], form="count"),
-        doc.numbers("bits each", [word.bits / word.events for word in words], 2),
-    )
+    each = doc.numbers("bits each", [word.bits / word.events for word in words], 2)
     counts = f"{diagnosis.evaluation.oov:,} events, {diagnosis.unseen_types:,} different"
-    return doc.Table(columns, f"unseen words: {counts}; the most frequent")
+    return doc.Table((*doc.columns(words), each), f"unseen words: {counts}; the most frequent")
 
 
 def _calibration(calibration: Calibration) -> Iterator[doc.Block]:

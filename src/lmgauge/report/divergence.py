@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from lmgauge.evaluation.divergence.results import Divergence, Figure, WorstToken
+from lmgauge.evaluation.divergence.results import Divergence, WorstToken
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.units import bits_to_nats
 from lmgauge.report import blocks as doc
@@ -13,6 +13,7 @@ from lmgauge.report.comparison import change_cells
 from lmgauge.report.formats import in_words, number, percent
 from lmgauge.report.slices import slice_kind
 from lmgauge.report.stored_base import storage_blocks
+from lmgauge.result_columns import columns_of
 
 Row = tuple[str, doc.Number, doc.Cell]
 _AROUND = 40  # characters of context to show
@@ -62,29 +63,15 @@ def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
 
 
 def _rows(result: Divergence) -> Iterator[Row]:
-    yield _row("KL(A || B), nats", result.kl_ab_nats)
-    yield _row("KL(A || B), bits", result.kl_ab_bits)
-    if result.infinite_kl_ab:
-        yield "  where finite, nats", doc.Number(result.kl_ab_without_infinite_nats, 6), ""
-    yield _row("KL(B || A), nats", result.kl_ba_nats)
-    yield _row("KL(B || A), bits", result.kl_ba_bits)
-    yield _row("Jensen-Shannon, bits", result.jensen_shannon_bits)
-    yield _row("total variation", result.total_variation)
-    yield _row("top-1 agreement, %", result.top_1_agreement, 2, 100)
-    for k, figure in result.top_k_overlap.items():
-        if k > 1:
-            yield _row(f"top-{k} overlap, %", figure, 2, 100)
-    yield _row("true token: change of ln p", result.log_probability_change_nats)
-    yield _row("true token: change of p, %", result.probability_change, 4, 100)
-    yield _row("true token: RMS change of p, %", result.probability_change_rms, 4, 100)
-    yield _row("perplexity of A", result.perplexity_a, 3)
-    yield _row("perplexity of B", result.perplexity_b, 3)
-    yield _row("perplexity of B / A", result.perplexity_ratio, 5)
-
-
-def _row(name: str, figure: Figure, digits: int = 6, scale: float = 1.0) -> Row:
-    value = None if figure.value is None else scale * figure.value
-    return name, doc.Number(value, digits), doc.between(figure.interval, digits, scale=scale)
+    for name, own in columns_of(Divergence).items():
+        if name == "kl_ba_nats" and result.infinite_kl_ab:
+            yield "  where finite, nats", doc.Number(result.kl_ab_without_infinite_nats, 6), ""
+        figures = getattr(result, name)
+        for k, figure in figures.items() if isinstance(figures, dict) else [(0, figures)]:
+            if k != 1:  # that is the agreement
+                value = None if figure.value is None else own.scale * figure.value
+                ends = doc.between(figure.interval, own.digits, scale=own.scale)
+                yield own.title.format(k), doc.Number(value, own.digits), ends
 
 
 def percentile(percent: str) -> str:
@@ -139,8 +126,7 @@ def _slice(slices: Slices, whole: float | None) -> Iterator[doc.Block]:
     means = [_nats(row.bits_per_unit[0]) for row in rows]
     ends = [row.interval and (bits_to_nats(row.interval[0]), bits_to_nats(row.interval[1])) for row in rows]
     columns = (
-        doc.labels("", [row.label for row in rows]),
-        doc.numbers("events", [row.ranges for row in rows], form="count", drop=1),
+        *doc.columns(rows, "label", "ranges"),
         doc.numbers("KL(A || B), nats", means, 6),
         doc.Column("95 % interval", [doc.between(end, 6) for end in ends], 2),
     )
@@ -172,7 +158,7 @@ def _costly(result: Divergence) -> doc.Table:
     nats = [_nats(cost.bits) or 0.0 for cost in costs]
     columns = [
         doc.labels("", [cost.token if cost.token.strip() else repr(cost.token) for cost in costs]),
-        doc.numbers("events", [cost.events for cost in costs], form="count", drop=1),
+        *doc.columns(costs, "events"),
         doc.numbers("share of all KL", [value / whole if whole else None for value in nats], 2, "percent"),
         doc.numbers("KL each, nats", [_nats(cost.mean_bits) for cost in costs], 6),
     ]
@@ -187,9 +173,7 @@ def _worst(title: str, tokens: Sequence[WorstToken]) -> Iterator[doc.Block]:
         return
     columns = [
         doc.Column("segment", [f"{token.segment + 1:,}" for token in tokens], 3),
-        doc.numbers("KL, nats", [token.kl_nats for token in tokens], 4),
-        doc.numbers("p in A", [token.p_a for token in tokens], 3, "probability"),
-        doc.numbers("p in B", [token.p_b for token in tokens], 3, "probability"),
+        *doc.columns(tokens, "kl_nats", "p_a", "p_b"),
     ]
     if all(token.top_a is not None for token in tokens):
         columns.append(

@@ -22,7 +22,6 @@ def _by(module: str, function: str = "blocks", *, alone: bool = False) -> _Build
 _BUILDERS: Mapping[str, _Builder] = {
     "Evaluation": _by("evaluations", alone=True),
     "Evaluations": _by("evaluations"),
-    "ProtocolTable": _by("protocols"),
     "SplitEvaluation": _by("overlap", "split_blocks"),
     "Comparison": _by("comparison", "blocks_of_one"),
     "Comparisons": _by("comparison"),

@@ -12,8 +12,7 @@ from lmgauge.report.formats import counted, number, share_of
 from lmgauge.signature import Signature
 
 if TYPE_CHECKING:
-    from lmgauge.filtering.results import Bins, Example, FilteredDocuments, GroupCounts
-    from lmgauge.filtering.rules import PerplexityLimits
+    from lmgauge.filtering.results import Bins, Example, FilteredDocuments, GroupTally
 
 _MOST_ROWS = 40
 _MOST_CHARTS = 4
@@ -154,10 +153,6 @@ def _histogram(result: FilteredDocuments, model: str) -> Iterator[doc.ChartData]
     drawn = [(_ALL if _is_filter(result) or len(result.models) == 1 else model, scored)]
     if _is_filter(result):
         drawn.append((_WHAT_STAYS, result.stays.bins(model, extent=extent)))
-    limits = [one for one in result.limits if one.model == model]
-    by_group = len(limits) > 1
-    ends = () if by_group or not limits else _ends(limits[0])
-    notes = (_not_drawn(scored), "What stays depends on the group: the table of groups has the limits" if by_group else "")
     several = f" to {model}" if len(result.models) > 1 else ""
     yield doc.ChartData(
         "perplexity",
@@ -168,15 +163,8 @@ def _histogram(result: FilteredDocuments, model: str) -> Iterator[doc.ChartData]
         tuple(doc.Series(name, bins.edges, (*map(float, bins.counts), None)) for name, bins in drawn),
         kind="histogram",
         log_x=True,
-        x_rules=ends,
-        x_rules_name="limits of what stays and of buckets" if limits and limits[0].cuts else "limits of what stays",
-        note=". ".join(note for note in notes if note),
+        note=_not_drawn(scored),
     )
-
-
-def _ends(limits: PerplexityLimits) -> tuple[float, ...]:
-    ends = (limits.low, *limits.cuts, limits.high)
-    return tuple(sorted({end for end in ends if end is not None and math.isfinite(end)}))
 
 
 def _not_drawn(bins: Bins) -> str:
@@ -217,29 +205,17 @@ def _groups(result: FilteredDocuments) -> Iterator[doc.Block]:
         yield from _group_lines(result, groups, model)
 
 
-def _group_perplexities(result: FilteredDocuments, groups: Sequence[GroupCounts]) -> Iterator[doc.Column]:
-    known = set(result.scored.groups)
+def _group_perplexities(result: FilteredDocuments, groups: Sequence[GroupTally]) -> Iterator[doc.Column]:
+    known = set(result.scored.names)
     for model in list(result.models)[:_MOST_COLUMNS]:
         to = f" to {model}" if len(result.models) > 1 else ""
         medians = [result.scored.median(model, group.name) if group.name in known else None for group in groups]
         yield doc.Column(f"median perplexity{to}", [_bin(median) for median in medians], 1)
-        limits = {one.group: one for one in result.limits if one.model == model}
-        if len(limits) > 1:
-            of_groups = [limits.get(group.name, limits.get(None)) for group in groups]
-            yield doc.Column(f"stays between{to}", [_between(one) for one in of_groups], 1)
 
 
-def _between(limits: PerplexityLimits | None) -> doc.Cell:
-    if limits is None or (limits.low is None and limits.high is None):
-        return doc.Number(None)
-    low = 1.0 if limits.low is None else limits.low
-    high = math.inf if limits.high is None else limits.high
-    return doc.Range(low, high, 1 if low < 1000 else 0)
-
-
-def _group_lines(result: FilteredDocuments, groups: Sequence[GroupCounts], model: str) -> Iterator[doc.ChartData]:
+def _group_lines(result: FilteredDocuments, groups: Sequence[GroupTally], model: str) -> Iterator[doc.ChartData]:
     # How the perplexities of the largest groups are distributed, each in per cent of its own documents.
-    known = [group.name for group in groups if group.name and group.name in result.scored.groups][:_MOST_GROUPS_DRAWN]
+    known = [group.name for group in groups if group.name and group.name in result.scored.names][:_MOST_GROUPS_DRAWN]
     extents = [extent for name in known if (extent := result.scored.extent(model, name)) is not None]
     if len(extents) < 2:
         return

@@ -66,6 +66,11 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return names for a sentence."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def probability(value: float, digits: int = 1) -> str:
     """Return a probability; small ones as powers of ten, so that columns stay narrow."""
     if value and value < 0.001:

@@ -120,15 +120,8 @@ def chart(rungs: Sequence[Baseline], title: str) -> doc.ChartData:
 
 def _steps(steps: Sequence[LadderStep]) -> Iterator[doc.Table]:
     if steps:
-        differences = [doc.Number(step.difference, 4, "signed") for step in steps]
         yield doc.Table(
-            (
-                doc.labels("", [step.worse for step in steps]),
-                doc.labels("compared with", [step.better for step in steps]),
-                doc.Column("bits/byte more", differences),
-                doc.Column("95 % interval", [doc.between(step.interval, 4, "signed") for step in steps]),
-                doc.numbers("p", [step.p_value_holm for step in steps], form="p"),
-            ),
+            doc.columns(steps, "worse", "better", "difference", "interval", "p_value_holm"),
             "neighbors on the ladder, paired",
             footnotes=("p adjusted for the number of pairs (Holm)",) if len(steps) > 1 else (),
         )

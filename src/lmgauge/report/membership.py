@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from lmgauge.evaluation.membership.results import Membership, ScoreOfSets
+from lmgauge.evaluation.membership.membership import Membership, ScoreOfSets
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words, number
 
@@ -35,7 +36,6 @@ def blocks(membership: Membership, *, examples: int = 5) -> doc.Document:
         *_verdict(membership),
         doc.Text(f"{membership.texts:,} texts, {control}{reference}"),
         _table(membership, membership.scores, "Scores of the model"),
-        *_charts(membership),
         _table(membership, membership.blind, "The texts alone, without any model"),
         *_examples(membership, examples),
         *doc.notes(notes),
@@ -65,8 +65,7 @@ def _verdict(result: Membership) -> Iterator[doc.Verdict]:
     elif (best.auroc or 0) < 0.5:
         yield doc.Verdict("unknown", f"The control texts look more like seen ones than the texts in question ({area}).")
     else:
-        level: doc.Level = "bad"
-        yield doc.Verdict(level, f"The texts look more like seen ones than the control texts ({area}).")
+        yield doc.Verdict("bad", f"The texts look more like seen ones than the control texts ({area}).")
 
 
 def _ends(score: ScoreOfSets) -> str:
@@ -75,52 +74,24 @@ def _ends(score: ScoreOfSets) -> str:
 
 def _table(result: Membership, scores: Sequence[ScoreOfSets], title: str) -> doc.Table:
     # Row for each score; with control texts, how well it tells the sets apart.
-    columns = [
-        doc.labels("score", [score.title for score in scores]),
-        doc.numbers("median of texts", [score.median for score in scores], 3, drop=2),
-    ]
     if result.control_texts is None:
-        sides = [f"seen if {score.seen_if}" for score in scores]
-        return doc.Table((*columns, doc.labels("direction", sides)), title)
+        sides = doc.labels("direction", [f"seen if {score.seen_if}" for score in scores])
+        return doc.Table((*doc.columns(scores, "title", "median"), sides), title)
     rate = f"{100 * result.false_alarms:g} %"
-    columns += [
-        doc.numbers("of control", [score.control_median for score in scores], 3, drop=1),
-        doc.numbers("AUROC", [score.auroc for score in scores], 3),
-        doc.Column("95 % interval", [doc.between(score.auroc_interval, 3) for score in scores]),
-        doc.numbers(f"TPR at {rate} FPR", [score.tpr for score in scores], 1, "percent"),
-        doc.Column("its interval", [doc.between(score.tpr_interval, 1, "percent") for score in scores], 3),
-    ]
-    return doc.Table(tuple(columns), title)
-
-
-def _charts(result: Membership) -> Iterator[doc.ChartData]:
-    if not result.curves:
-        return
-    yield doc.ChartData(
-        "roc",
-        "ROC curves: the texts in question against the control texts",
-        "share of control texts above the threshold (FPR)",
-        "share of texts above it (TPR)",
-        "",
-        tuple(doc.series(result.score(name).title, *curve) for name, curve in result.curves.items()),
-        diagonal=True,
-    )
+    return doc.Table(tuple(replace(one, title=one.title.format(rate)) for one in doc.columns(scores)), title)
 
 
 def _examples(result: Membership, count: int) -> Iterator[doc.Table]:
     name = next(name for name in _HEADLINES if name in result.rows)
-    seen_high = result.score(name).seen_if == "high"
-    places = [
-        i for i, which in enumerate(result.rows["set"]) if which == "text" and result.rows[name][i] is not None
-    ]  # fmt: skip
-    places.sort(key=lambda i: -result.rows[name][i] if seen_high else result.rows[name][i])
-    places = places[:count]
-    if not places:
-        return
-    columns = [doc.labels("text", [result.rows["id"][i] for i in places])]
-    columns.append(doc.numbers("bytes", [result.rows["bytes"][i] for i in places], form="count", drop=1))
-    for score in result.scores:
-        columns.append(
-            doc.numbers(score.title, [result.rows[score.name][i] for i in places], 3, drop=2 * (score.name != name))
-        )
-    yield doc.Table(tuple(columns), f"Texts that look most like seen ones, by {result.score(name).title}")
+    rows, sign = result.rows, -1 if result.score(name).seen_if == "high" else 1
+    asked = [i for i, which in enumerate(rows["set"]) if which == "text" and rows[name][i] is not None]
+    places = sorted(asked, key=lambda i: sign * rows[name][i])[:count]
+    if places:
+        columns = [
+            doc.labels("text", [rows["id"][i] for i in places]),
+            doc.numbers("bytes", [rows["bytes"][i] for i in places], form="count", drop=1),
+        ]
+        for score in result.scores:
+            values = [rows[score.name][i] for i in places]
+            columns.append(doc.numbers(score.title, values, 3, drop=2 * (score.name != name)))
+        yield doc.Table(tuple(columns), f"Texts that look most like seen ones, by {result.score(name).title}")

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lmgauge.evaluation.diagnosis.results import Diagnosis
-from lmgauge.evaluation.group_matrix import GroupMatrix, group_matrix
-from lmgauge.evaluation.overview import Overview
+from lmgauge.evaluation.overview import GroupMatrix, Overview, group_matrix
+from lmgauge.evaluation.passages import ScoreHistogram
 from lmgauge.evaluation.results import Evaluation, comparison_notes
-from lmgauge.evaluation.segment_scores import ScoreHistogram
 from lmgauge.report import audit as audits
 from lmgauge.report import blocks as doc
 from lmgauge.report import comparison, diagnosis, evaluations

@@ -19,7 +19,6 @@ from lmgauge.readable import visible_on_page
 from lmgauge.report import blocks as doc
 from lmgauge.report.chart_values import link
 from lmgauge.report.formats import in_words
-from lmgauge.report.output_articles import OPERATIONS, articles, direction
 from lmgauge.report.packing import BITS_STEP, KL_STEP, packed, shown_text
 from lmgauge.version import __version__
 
@@ -254,11 +253,15 @@ class _Renderer:
         return result
 
     def _aligned(self, alignment: Alignment) -> Html:
+        from lmgauge.report.output_articles import direction
+
         pairs = [_pair(*pair) for pair in alignment.pairs()]
         result: Html = self._macros.aligned_pairs(alignment.unit, direction(" ".join(alignment.reference)), pairs)
         return result
 
     def _outputs(self, block: doc.Outputs) -> Html:
+        from lmgauge.report.output_articles import articles
+
         items = articles(block)
         reasons = dict.fromkeys(reason for item in items for reason in item["why"])
         groups = dict.fromkeys(item["group"] for item in items if item["group"])
@@ -337,6 +340,8 @@ def _tokens(cell: doc.Tokens) -> dict[str, Any]:
 
 
 def _pair(operation: str, reference: str | None, hypothesis: str | None) -> tuple[str, str, str]:
+    from lmgauge.report.output_articles import OPERATIONS
+
     return OPERATIONS[operation], _clean(reference or ""), _clean(hypothesis or "")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from lmgauge.filtering.options import PERCENTS
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted
 
@@ -22,10 +23,10 @@ def blocks(percentiles: Percentiles) -> doc.Document:
     """Return a table and a chart for each model, and what a reader must know."""
     names = _largest(percentiles, _MOST_ROWS)
     return (
-        *(_table(percentiles, model, names) for model in percentiles.signatures),
+        *(_table(percentiles, model, names) for model in percentiles.models),
         *doc.notes(_notes(percentiles)),
-        *(_chart(percentiles, model) for model in percentiles.signatures),
-        *(doc.Signature(line) for line in percentiles.signatures.values()),
+        *(_chart(percentiles, model) for model in percentiles.models),
+        *(doc.Signature(line) for line in percentiles.models.values()),
     )
 
 
@@ -39,9 +40,9 @@ def _table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
     groups = [percentiles.overall if name is None else percentiles.groups[name] for name in rows]
     own = [name is None or percentiles.has_own(model, name) for name in rows]
     columns = [
-        doc.labels(percentiles.sample.group or "group", ["all" if name is None else name for name in rows]),
+        doc.labels(percentiles.group or "group", ["all" if name is None else name for name in rows]),
         doc.numbers("documents", [group.documents for group in groups], form="count"),
-        doc.numbers("scored", [group.models[model]["scored"] for group in groups], form="count", drop=6),
+        doc.numbers("scored", [group.scored(model) for group in groups], form="count", drop=6),
     ]
     is_sampled = any(group.sampled < group.documents for group in groups)
     for percent, drop in zip(SHOWN, (1, 3, 5, 4, 2), strict=True):  # the ends of the outer percentiles go first
@@ -50,7 +51,7 @@ def _table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
         if is_sampled:
             cells = [_interval(percentiles, model, name, percent) for name in rows]
             columns.append(doc.Column(f"95 % of p{percent:g}", cells, drop))
-    title = f"perplexity by {model}" if len(percentiles.signatures) > 1 else "perplexity"
+    title = f"perplexity by {model}" if len(percentiles.models) > 1 else "perplexity"
     return doc.Table(tuple(columns), title, bold=(len(rows) - 1,) if percentiles.has_stand_in else ())
 
 
@@ -61,22 +62,24 @@ def _interval(percentiles: Percentiles, model: str, group: str | None, percent: 
         return doc.Number(None)
     if of_group.sampled == of_group.documents:
         return "exact"
-    low, high = percentiles.interval(model, group, percent)
+    _, low, high = percentiles.row(model, group, percent)
     return doc.Number(None) if low is None or high is None else doc.between((low, high), 1)
 
 
 def _notes(percentiles: Percentiles) -> Iterator[str]:
-    overall, sample = percentiles.overall, percentiles.sample
-    of_each = " of each group" if sample.group is not None else ""
-    size = "all documents" if sample.size is None else f"up to {sample.size:,} documents{of_each}"
-    yield f"learned on {size}; {overall.documents:,} documents were read (seed {sample.seed})"
+    overall, group, sample = percentiles.overall, percentiles.group, percentiles.sample
+    of_each = " of each group" if group is not None else ""
+    size = "all documents" if sample is None else f"up to {sample:,} documents{of_each}"
+    yield f"learned on {size}; {overall.documents:,} documents were read (seed {percentiles.seed})"
     if percentiles.bad_records:
         yield f"{counted(percentiles.bad_records, 'record')} without valid text left out"
-    for name, model in overall.models.items():
-        if missing := overall.sampled - model["scored"]:
+    for name in percentiles.models:
+        if missing := overall.sampled - overall.scored(name):
             yield f"{missing:,} of {overall.sampled:,} sampled documents have no perplexity by {name}"
     judges = "judges them by the percentiles of all" if percentiles.has_stand_in else "drops them: no model is for them"
-    small = [name for name in percentiles.groups if not all(percentiles.has_own(model, name) for model in overall.models)]
+    small = [
+        name for name in percentiles.groups if not all(percentiles.has_own(model, name) for model in percentiles.models)
+    ]
     if small:
         count = sum(percentiles.groups[name].documents for name in small)
         these = "1 group has" if len(small) == 1 else f"{len(small):,} groups have"
@@ -84,8 +87,8 @@ def _notes(percentiles: Percentiles) -> Iterator[str]:
             f"{these} fewer than {percentiles.least:,} documents with a perplexity ({count:,} documents): a filter {judges}"
         )
     loose = overall.documents - sum(group.documents for group in percentiles.groups.values())
-    if sample.group is not None and loose:
-        yield f"{loose:,} documents have no {sample.group}: a filter {judges}"
+    if group is not None and loose:
+        yield f"{loose:,} documents have no {group}: a filter {judges}"
     hidden = len(percentiles.groups) - _MOST_ROWS
     if hidden > 0:
         yield f"the {_MOST_ROWS} largest groups are shown; the file has {hidden:,} more"
@@ -94,9 +97,9 @@ def _notes(percentiles: Percentiles) -> Iterator[str]:
 def _chart(percentiles: Percentiles, model: str) -> doc.ChartData:
     groups: list[str | None] = [name for name in _largest(percentiles, _MOST_LINES) if percentiles.has_own(model, name)]
     rest = [None] if percentiles.has_stand_in else []
-    several = len(percentiles.signatures) > 1
+    several = len(percentiles.models) > 1
     return doc.ChartData(
-        f"percentiles-{[*percentiles.signatures].index(model) + 1}" if several else "percentiles",
+        f"percentiles-{[*percentiles.models].index(model) + 1}" if several else "percentiles",
         f"Percentiles of perplexity by {model}" if several else "Percentiles of perplexity",
         "documents up to this perplexity",
         "perplexity",
@@ -109,7 +112,6 @@ def _chart(percentiles: Percentiles, model: str) -> doc.ChartData:
 
 
 def _line(percentiles: Percentiles, model: str, group: str | None) -> doc.Series:
-    own = percentiles.of(model, group)
-    x = tuple(percent for percent in percentiles.percents if not 1 < percent < 99 or percent % 2 == 0)
-    y, low, high = zip(*(own[f"p{percent:g}"] for percent in x), strict=True)
+    x = tuple(percent for percent in PERCENTS if not 1 < percent < 99 or percent % 2 == 0)
+    y, low, high = zip(*(percentiles.row(model, group, percent) for percent in x), strict=True)
     return doc.Series("all documents" if group is None else group, x, y, low, high)

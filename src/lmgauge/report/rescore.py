@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lmgauge.report import blocks as doc
 from lmgauge.report import tasks
 from lmgauge.report.formats import counted, in_words, p_equals, percent
-from lmgauge.tasks.nbest.results import Rescored, Tuning
+from lmgauge.tasks.metrics.error_rates import ErrorRates
+from lmgauge.tasks.nbest.results import Rescored
 
 
-def blocks(rescored: Rescored) -> doc.Document:
-    """Return the answer, error rates, weights, how they were tuned, charts, notes and the signature."""
-    return (
-        doc.Heading("N-best lists rescored"),
-        doc.Verdict(*_answer(rescored)),
-        *_rates(rescored),
-        *_limits(rescored),
-        _weights(rescored),
-        *_tuning(rescored),
-        *doc.notes(_notes(rescored)),
-        doc.Signature(rescored.signature),
-    )
+def blocks(rescored: Rescored) -> Iterator[doc.Block]:
+    """Yield the answer, error rates, weights, how they were tuned, notes and the signature."""
+    yield doc.Heading("N-best lists rescored")
+    yield doc.Verdict(*_answer(rescored))
+    if rescored.systems is not None:
+        yield from tasks.blocks(rescored.systems)
+    if rescored.oracle is not None and rescored.worst is not None:
+        yield _choices("What the lists allow", {"fewest errors (oracle)": rescored.oracle, "most errors": rescored.worst})
+    yield _weights(rescored)
+    if (tuning := rescored.tuning) is not None:
+        title = f"On the {counted(tuning.lists, 'list')} that the weights were tuned on"
+        rows = {"first of the list": tuning.first, "tuned": tuning.best, "fewest errors (oracle)": tuning.oracle}
+        yield _choices(title, rows, "The weights were chosen for this rate: that of other lists is higher.")
+    yield from doc.notes(_notes(rescored))
+    yield doc.Signature(rescored.signature)
 
 
 def _answer(rescored: Rescored) -> tuple[doc.Level, str]:
@@ -38,20 +42,15 @@ def _answer(rescored: Rescored) -> tuple[doc.Level, str]:
     return ("good" if better else "bad"), f"{says}; {name} {'falls' if better else 'rises'} from {rates} ({p})."
 
 
-def _rates(rescored: Rescored) -> doc.Document:
-    return () if rescored.systems is None else tuple(tasks.blocks(rescored.systems))
-
-
-def _limits(rescored: Rescored) -> Iterator[doc.Table]:
-    if rescored.oracle is None or rescored.worst is None:
-        return
-    limits = (("fewest errors (oracle)", rescored.oracle), ("most errors", rescored.worst))
+def _choices(title: str, rows: Mapping[str, ErrorRates], *footnotes: str) -> doc.Table:
+    # What hypotheses cost that are chosen in some ways.
+    rates = list(rows.values())
     columns = (
-        doc.labels("choice", [name for name, _ in limits]),
-        doc.numbers(f"{rescored.oracle.metric} %", [100 * rates.score for _, rates in limits], 2),
-        doc.numbers("errors", [rates.errors for _, rates in limits], form="count"),
+        doc.labels("choice", list(rows)),
+        doc.numbers(f"{rates[0].metric} %", [100 * one.score for one in rates], 2),
+        doc.numbers("errors", [one.errors for one in rates], form="count"),
     )
-    yield doc.Table(columns, "What the lists allow")
+    return doc.Table(columns, title, footnotes=footnotes)
 
 
 def _weights(rescored: Rescored) -> doc.Table:
@@ -64,38 +63,6 @@ def _weights(rescored: Rescored) -> doc.Table:
         doc.numbers("unknown words", [unknown.get(name) for name in rescored.weights], 2, "percent", drop=2),
     )
     return doc.Table(columns, "Weights" if rescored.tuning is None else "Weights, tuned")
-
-
-def _tuning(rescored: Rescored) -> doc.Document:
-    tuning = rescored.tuning
-    if tuning is None:
-        return ()
-    rows = (("first of the list", tuning.first), ("tuned", tuning.best), ("fewest errors (oracle)", tuning.oracle))
-    name = tuning.best.metric
-    columns = (
-        doc.labels("choice", [title for title, _ in rows]),
-        doc.numbers(f"{name} %", [100 * rates.score for _, rates in rows], 2),
-        doc.numbers("errors", [rates.errors for _, rates in rows], form="count"),
-    )
-    title = f"On the {counted(tuning.lists, 'list')} that the weights were tuned on"
-    table = doc.Table(columns, title, footnotes=("The weights were chosen for this rate: that of other lists is higher.",))
-    return (table, *_charts(tuning))
-
-
-def _charts(tuning: Tuning) -> Iterator[doc.ChartData]:
-    name = tuning.best.metric
-    for number, curve in enumerate(tuning.curves, 1):
-        line = doc.series(name, curve.weights, [100 * rate for rate in curve.rates])
-        yield doc.ChartData(
-            f"weight-{number}",
-            f"{name} on the tuning lists by the weight of {curve.name}",
-            f"weight of {curve.name}",
-            name,
-            "%",
-            (line,),
-            better="lower",
-            note=f"the other weights are as tuned; {curve.name} is {curve.tuned:.4g}",
-        )
 
 
 def _notes(rescored: Rescored) -> Iterator[str]:

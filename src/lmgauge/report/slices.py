@@ -33,7 +33,7 @@ def slice_blocks(slices: Slices, names: Sequence[str], whole: float | None = Non
     # whole: bits per byte (or event) of the whole text, for one model.
     if not slices.rows:
         return ()
-    columns = [doc.labels("", [row.label for row in slices.rows])]
+    columns = [*doc.columns(slices.rows, "label")]
     columns += _of_one(slices) if len(names) == 1 else _of_two(slices, names)
     title = f"by {slices.name}" + (f", bits per {slices.unit}" if len(names) == 2 else "")
     table = doc.Table(tuple(columns), title, footnotes=tuple(_independence(slices)), cut=slices.name)
@@ -54,7 +54,7 @@ def _independence(slices: Slices) -> Iterator[str]:
 def _of_one(slices: Slices) -> list[doc.Column]:
     rows = slices.rows
     shares = share_of_bits(slices)
-    columns = [doc.numbers("events", [row.ranges for row in rows], form="count", drop=1)]
+    columns = [*doc.columns(rows, "ranges")]
     if slices.unit == "byte":
         columns.append(doc.numbers("bytes", [row.size for row in rows], form="count", drop=2))
     if None not in shares:
@@ -76,10 +76,7 @@ def _of_two(slices: Slices, names: Sequence[str]) -> list[doc.Column]:
         doc.numbers(_PLURAL.get(slices.unit, slices.unit), [row.size for row in rows], form="count", drop=1),
         doc.numbers(names[0], [row.bits_per_unit[0] for row in rows], 3),
         doc.numbers(names[1], [row.bits_per_unit[1] for row in rows], 3),
-        doc.numbers("difference", [row.difference for row in rows], 3, "signed"),
-        doc.Column("95 % interval", [doc.between(row.interval, 3, "signed") for row in rows], 2),
-        doc.numbers("p", [row.p_value for row in rows], form="p", drop=2),
-        doc.numbers("p (Holm)", [row.p_value_holm for row in rows], form="p", drop=3),
+        *doc.columns(rows, "difference", "interval", "p_value", "p_value_holm"),
     ]
 
 

@@ -36,9 +36,7 @@ def blocks(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     bits = [part.bits for part in costs.parts]
     columns = [
         doc.labels("", labels),
-        doc.numbers("events", [part.events for part in costs.parts], form="count", drop=2),
-        doc.numbers("bits in all", bits, 0, "fixed", drop=3),
-        doc.numbers("share of bits", [part.share for part in costs.parts], 2, "percent"),
+        *doc.columns(costs.parts, "events", "bits", "share"),
         doc.Column("", [doc.Bar(max(0.0, part.share)) for part in costs.parts], drop=1, align="left"),
         doc.numbers("bits each", [part.bits / part.events for part in costs.parts], 3, "fixed"),
     ]
@@ -48,16 +46,11 @@ def blocks(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     series = doc.series("share of bits", labels, [round(100 * part.share, 2) for part in costs.parts])
     yield doc.ChartData("spelling", "Where the bits go", "part", "share of bits", "%", (series,), kind="bars")
     if costs.dearest and one == "word":
-        words = (
-            doc.labels("", [word.word for word in costs.dearest]),
-            doc.numbers("events", [word.events for word in costs.dearest], form="count"),
-            doc.numbers("bits of its letters", [word.spelling_bits for word in costs.dearest], 2),
-        )
-        yield doc.Table(words, "unseen words whose letters cost most")
+        yield doc.Table(doc.columns(costs.dearest), "unseen words whose letters cost most")
     if len(costs.lengths) > 1:
         lengths = (
             doc.labels("characters", [_lengths(row) for row in costs.lengths]),
-            doc.numbers("events", [row.events for row in costs.lengths], form="count", drop=1),
+            *doc.columns(costs.lengths),
             doc.numbers("bits a word", [row.bits / row.events for row in costs.lengths], 2),
             doc.numbers("bits a character", [row.bits / row.characters for row in costs.lengths], 2),
         )

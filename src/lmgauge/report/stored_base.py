@@ -9,13 +9,7 @@ from lmgauge.evaluation.divergence.results import Divergence
 from lmgauge.memory import size_in_words
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import number, percent
-
-_NAMES = {
-    "kl_ab_nats": "KL(A || B), nats",
-    "kl_ba_nats": "KL(B || A), nats",
-    "jensen_shannon_bits": "Jensen-Shannon, bits",
-    "total_variation": "total variation",
-}
+from lmgauge.result_columns import columns_of
 
 
 def blocks(saved: SavedBase) -> doc.Document:
@@ -37,12 +31,10 @@ def storage_blocks(storage: Storage | None) -> Iterator[doc.Block]:
         return
     yield _of_file(storage)
     if storage.errors:
-        errors = storage.errors
+        errors, figures = storage.errors, columns_of(Divergence)
         columns = (
-            doc.labels("what storing can have changed", [_NAMES[name] for name in errors]),
-            doc.numbers("standard error", [error.standard_error for error in errors.values()], 2, drop=1),
-            doc.numbers("at least", [error.low for error in errors.values()], 6),
-            doc.numbers("at most", [error.high for error in errors.values()], 6),
+            doc.labels("what storing can have changed", [figures[name].title for name in errors]),
+            *doc.columns(list(errors.values())),
         )
         confidence = percent(next(iter(errors.values())).confidence, 1)
         yield doc.Table(
@@ -61,9 +53,7 @@ def storage_of_several(items: Sequence[Divergence]) -> Iterator[doc.Block]:
     if any(bound is not None for bound in bounds):
         columns = (
             doc.labels("KL, nats, of whole distributions", [item.b for item in items]),
-            doc.numbers("standard error", [None if bound is None else bound.standard_error for bound in bounds], 2, drop=1),
-            doc.numbers("at least", [None if bound is None else bound.low for bound in bounds], 6),
-            doc.numbers("at most", [None if bound is None else bound.high for bound in bounds], 6),
+            *doc.columns(bounds),
         )
         confidence = next(bound.confidence for bound in bounds if bound is not None)
         yield doc.Table(columns, f"what storing can have changed: proven bounds, {percent(confidence, 1)}")

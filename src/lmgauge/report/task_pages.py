@@ -52,11 +52,10 @@ def _article(metric: str) -> str:
 
 
 def _score(systems: Systems, item: SystemResult, width: int) -> str:
-    scale, unit = (100.0, " %") if systems.percent else (1.0, "")
-    shown = in_words(doc.Number(scale * item.score.score, width)) + unit
+    shown = in_words(doc.Number(systems.scale * item.score.score, width)) + " %" * systems.percent
     if item.interval is None:
         return shown
-    return f"{shown} (95 % interval {in_words(doc.between(item.interval, width, scale=scale))})"
+    return f"{shown} (95 % interval {in_words(doc.between(item.interval, width, scale=systems.scale))})"
 
 
 def _difference(systems: Systems, best: SystemResult, width: int) -> tuple[str, doc.Level]:
@@ -69,14 +68,11 @@ def _difference(systems: Systems, best: SystemResult, width: int) -> tuple[str, 
         other, name, against = best, "it", first.system
     if other.difference is None or other.p_value_holm is None:
         return "", "fact"
-    scale, unit = (100.0, " points") if systems.percent else (1.0, "")
-    between = (
-        ""
-        if other.difference_interval is None
-        else (f", 95 % interval {in_words(doc.between(other.difference_interval, width, 'signed', scale=scale))}")
-    )
-    difference = in_words(doc.Number(scale * other.difference, width, "signed"))
-    subject = f"{name} differs from {against} by {difference}{unit}{between}; {p_equals(other.p_value_holm)}"
+    between = ""
+    if other.difference_interval is not None:
+        between = f", 95 % interval {in_words(doc.between(other.difference_interval, width, 'signed', scale=systems.scale))}"
+    difference = in_words(doc.Number(systems.scale * other.difference, width, "signed")) + " points" * systems.percent
+    subject = f"{name} differs from {against} by {difference}{between}; {p_equals(other.p_value_holm)}"
     subject = subject[0].upper() + subject[1:] if name == "it" else subject
     if best is first:
         subject = subject.replace(f"{name} differs", f"The next best, {name}, differs", 1)
@@ -113,8 +109,8 @@ def _unit(systems: Systems) -> str:
 def _histogram(systems: Systems, examples: SegmentExamples) -> Iterator[doc.ChartData]:
     if systems.segments < 2:
         return
-    scale, unit = (100.0, "%") if systems.percent else (1.0, "")
-    edges = tuple(scale * edge for edge in examples.edges)
+    unit = "%" * systems.percent
+    edges = tuple(systems.scale * edge for edge in examples.edges)
     names = [item.system for item in systems]
     if len(names) > _MOST_LINES:
         names = list(dict.fromkeys([names[0], systems.best.system]))

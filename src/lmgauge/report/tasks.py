@@ -40,7 +40,7 @@ def blocks(systems: Systems, *, width: int = 2) -> doc.Document:
     bold = (systems.items.index(systems.best),) if len(systems) > 1 else ()
     columns = (
         doc.labels("system", [item.system for item in systems]),
-        doc.numbers(_title(systems), [_scale(systems) * item.score.score for item in systems], width),
+        doc.numbers(_title(systems), [systems.scale * item.score.score for item in systems], width),
         *_drawn_columns(systems, width),
         *_part_columns([item.score for item in systems]),
     )
@@ -57,7 +57,7 @@ def blocks(systems: Systems, *, width: int = 2) -> doc.Document:
 
 
 def _charts(systems: Systems) -> Iterator[doc.ChartData]:
-    items, scale = systems.items, _scale(systems)
+    items, scale = systems.items, systems.scale
     if len(items) < 2:
         return
     names = [item.system + " (best)" * (item is systems.best) for item in items]
@@ -134,12 +134,8 @@ def _title(systems: Systems) -> str:
     return f"{systems.metric} %" if systems.percent else systems.metric
 
 
-def _scale(systems: Systems) -> float:
-    return 100.0 if systems.percent else 1.0
-
-
 def _drawn_columns(systems: Systems, width: int) -> Iterator[doc.Column]:
-    items, scale = systems.items, _scale(systems)
+    items, scale = systems.items, systems.scale
     if any(item.interval is not None for item in items):
         yield doc.Column("95 % interval", [doc.between(item.interval, width, scale=scale) for item in items], 7)
     if len(items) > 1:
@@ -173,7 +169,7 @@ def _groups(systems: Systems, width: int) -> doc.Document:
     if not groups:
         return ()
     scores = [[item.groups[group] for group in groups] for item in systems]
-    scaled = [[_scale(systems) * score.score for score in mine] for mine in scores]
+    scaled = [[systems.scale * score.score for score in mine] for mine in scores]
     names = doc.labels("group", groups)
     if len(systems) == 1:
         table = doc.Table((names, doc.numbers(_title(systems), scaled[0], width), *_part_columns(scores[0])), "by group")

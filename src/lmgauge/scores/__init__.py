@@ -25,7 +25,6 @@ from lmgauge.scores.files import read_metadata as read_metadata
 from lmgauge.scores.files import read_scores as read_scores
 from lmgauge.scores.files import table_format as table_format
 from lmgauge.scores.segment_rows import SegmentReader as SegmentReader
-from lmgauge.scores.segment_rows import SegmentRows as SegmentRows
 from lmgauge.scores.segment_rows import iter_segments as iter_segments
 from lmgauge.scores.segment_rows import score_in_pieces as score_in_pieces
 from lmgauge.scores.table import EOS_KIND as EOS_KIND

@@ -32,8 +32,6 @@ METADATA_KEY = b"lmgauge"
 PARQUET_ROWS = 1 << 18
 """Rows of a Parquet table that are read at a time; no figure depends on it."""
 _JSON_ROWS = 1 << 16
-_ROWS_AT_A_TIME = 1 << 16
-_ROWS_REMEMBERED = 1 << 20
 
 
 class ScoreWriter:
@@ -137,7 +135,7 @@ class RowReader:
         self._bounds = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         self.rows = int(self._bounds[-1])
         self.columns: list[str] = self._file.schema_arrow.names
-        self._last: tuple[int, list[str] | None, pa.RecordBatch] | None = None
+        self._last: tuple[int, int, list[str] | None, Any] = 0, 0, None, self._file.schema_arrow.empty_table()
 
     def unchanged(self) -> bool:
         """Return True if the file is still there and is the one that was opened."""
@@ -148,35 +146,18 @@ class RowReader:
 
     def read(self, begin: int, end: int, columns: Sequence[str] | None = None) -> ScoreBatch:
         """Return consecutive rows, the first of which begins a segment."""
-        import pyarrow as pa
-
         # bounds [0, 100, 200], rows 150 to 200: groups 1 to 2 (not included), that is one.
         first = max(0, int(np.searchsorted(self._bounds, begin, side="right")) - 1)
         last = int(np.searchsorted(self._bounds, end, side="left"))
         wanted = None if columns is None else [name for name in columns if name in self.columns]
-        parts: list[pa.RecordBatch] = []
         with _reading(self.path):
-            for group in range(first, last):
-                at = int(self._bounds[group])
-                for batch in self._batches(group, wanted):
-                    low, high = max(begin - at, 0), min(end - at, len(batch))
-                    parts += [batch.slice(low, high - low)] if low < high else []
-                    at += len(batch)
-                    if at >= end:
-                        break
-            if not parts:
+            if self._last[:3] != (first, last, wanted):  # neighbors are asked for one by one
+                groups = self._file.read_row_groups(range(first, last), columns=wanted, use_threads=False)
+                self._last = first, last, wanted, groups
+            rows = self._last[3].slice(begin - int(self._bounds[first]), end - begin)
+            if not len(rows):
                 raise InputError(f"{self.path}: has no rows {begin} to {end}")
-            return _from_arrow(pa.Table.from_batches(parts).combine_chunks().to_batches()[0], self.path, -1, 0)
-
-    def _batches(self, group: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        # Group of rows; the last one of a usual size is remembered, as neighbors are asked for one by one.
-        if self._bounds[group + 1] - self._bounds[group] > _ROWS_REMEMBERED:
-            yield from self._file.iter_batches(_ROWS_AT_A_TIME, row_groups=[group], columns=columns)
-            return
-        if self._last is None or self._last[:2] != (group, columns):
-            table = self._file.read_row_group(group, columns=columns, use_threads=False)
-            self._last = group, columns, table.combine_chunks().to_batches()[0]
-        yield self._last[2]
+            return _from_arrow(rows.combine_chunks().to_batches()[0], self.path, -1, 0)
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:

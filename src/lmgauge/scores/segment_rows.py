@@ -3,92 +3,49 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.scores.table import SEPARATOR, SPELLING, ScoreBatch, join_batches, without_parts
+from lmgauge.scores.table import GivenTokens, ScoreBatch, join_batches
 from lmgauge.text.segments import Segments
 from lmgauge.text.units import pieces
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRows:
-    """The rows of one segment."""
-
-    segment: int
-    strings: Sequence[str]
-    token_ids: NDArray[np.uint32]  # uint32 [n], index into `strings`
-    logprob: NDArray[np.float64]  # float64 [n], nats
-    kind: NDArray[np.uint8]  # uint8 [n], index into `KINDS`
-    ends: NDArray[np.int64]  # int64 [n] or empty, where each span ends, bytes
-    # int64 [n] or empty, where each starts
-    starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64), kw_only=True)
-    # uint32 [m], index into `strings`: tokens of the text given before the segment, where they are known
-    before: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32), kw_only=True)
-    # float64 [n] or empty: of `logprob`, the part that is the letters of an unseen word, nats
-    spelling: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), kw_only=True)
-    # float64 [n] or empty: the part that is the white space before the event, nats
-    separator: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), kw_only=True)
-
-    def __len__(self) -> int:
-        return len(self.logprob)
-
-    def tokens(self) -> list[str]:
-        """Return the token strings, [n]."""
-        return [self.strings[i] for i in self.token_ids.tolist()]
-
-    def event_logprob(self) -> NDArray[np.float64]:
-        """Return what the model's own events cost, as `ScoreBatch.event_logprob` has it."""
-        return without_parts(self.logprob, self.spelling, self.separator)
-
-    def followed_by(self, more: SegmentRows) -> SegmentRows:
-        """Return these rows and further ones of the same segment.
-
-        >>> from lmgauge.scores.table import example_batch
-        >>> rows, _ = iter_segments([example_batch()])
-        >>> rows.followed_by(rows).tokens()
-        ['the', 'the']
-        """
-        # more: rows, [n], whose ids may belong to other strings.
-        # Otherwise the ids of the second part move behind the strings of the first.
-        strings = self.strings
-        if more.strings is not strings:
-            more = replace(more, token_ids=more.token_ids + np.uint32(len(strings)))
-            strings = [*strings, *more.strings]
-        columns: dict[str, Any] = {name: np.concatenate((getattr(self, name), getattr(more, name))) for name in _COLUMNS}
-        return replace(self, strings=strings, **columns)
-
-
-_COLUMNS = ("token_ids", "logprob", "kind", "ends", "starts", "spelling", "separator")
-
-
-def iter_segments(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
-    """Yield the rows of each segment in the order of the table; those that came in several batches are joined."""
+def iter_segments(batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
+    """Yield the rows of each segment as a batch, in the order of the table; those that came in several are joined."""
     # A segment that is listed without rows is yielded without rows. Nothing is checked: a segment that comes back after
     # another is yielded twice.
-    for _, parts in groupby(_segment_parts(batches), key=attrgetter("segment")):
-        yield reduce(SegmentRows.followed_by, parts)
+    for _, parts in groupby((one for batch in batches for one in _one_by_one(batch)), key=attrgetter("segment")):
+        yield join_batches(list(parts))
 
 
-def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
-    for batch in batches:
-        strings, begin, starts = batch.strings.tokens, 0, batch.starts()
-        spelling, separator = (batch.extra.get(name, np.zeros(0)) for name in (SPELLING, SEPARATOR))
-        shown = iter([batch.token_ids[:0]] * len(batch.segments) if batch.before is None else batch.before.by_segment())
-        for segment, end in zip(batch.segments.tolist(), np.cumsum(batch.segment_events).tolist(), strict=True):
-            rows = slice(begin, end)
-            columns = batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows]
-            parts = {"starts": starts[rows], "spelling": spelling[rows], "separator": separator[rows]}
-            yield SegmentRows(segment, strings, *columns, before=next(shown), **parts)
-            begin = end
+def _one_by_one(batch: ScoreBatch) -> Iterator[ScoreBatch]:
+    # As `of_segments` does, which would go over all segments for each.
+    begin, given = 0, batch.before
+    shown = iter(() if given is None else given.by_segment())
+    for i, end in enumerate(np.cumsum(batch.segment_events).tolist()):
+        rows, own = slice(begin, end), slice(i, i + 1)
+        extra = {name: values[rows] for name, values in batch.extra.items()}
+        before = given and GivenTokens(next(shown), given.counts[own], given.lengths[own], given.crossing[own])
+        yield ScoreBatch(
+            batch.segments[own],
+            batch.segment_events[own],
+            batch.token_ids[rows],
+            batch.strings,
+            batch.logprob[rows],
+            batch.kind[rows],
+            batch.ends[rows],
+            extra,
+            batch.lossy[own],
+            begins=batch.begins[rows],
+            before=before,
+        )
+        begin = end
 
 
 class SegmentReader:

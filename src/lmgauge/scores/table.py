@@ -126,6 +126,16 @@ class ScoreBatch:
         return len(self.logprob)
 
     @property
+    def segment(self) -> int:
+        """The first segment, of a batch that has one."""
+        return int(self.segments[0])
+
+    def tokens(self) -> list[str]:
+        """Return the token of each row, [n]."""
+        strings = self.strings.tokens
+        return [strings[i] for i in self.token_ids.tolist()]
+
+    @property
     def lossy_segments(self) -> int:
         """The number of segments that the tokens do not spell exactly."""
         return int(np.count_nonzero(self.lossy))
@@ -308,8 +318,9 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
     # Of segments in two batches nothing but rows is known, as batches are only cut within one where they are stored.
     if len(batches) == 1:
         return batches[0]
-    first = batches[0]
-    if any(b.extra.keys() != first.extra.keys() or bool(len(b.ends)) != bool(len(first.ends)) for b in batches if len(b)):
+    scored = [batch for batch in batches if len(batch)] or batches[:1]
+    first = scored[0]
+    if any(b.extra.keys() != first.extra.keys() or bool(len(b.ends)) != bool(len(first.ends)) for b in scored):
         raise InputError("the parts of the score table do not have the same columns")
     listed = np.concatenate([b.segments for b in batches])
     # segments [4, 5] and [5, 6] with events [1, 2] and [3, 1] -> [4, 5, 6] with [1, 5, 1]
@@ -331,7 +342,7 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
         np.concatenate([b.logprob for b in batches]),
         np.concatenate([b.kind for b in batches]),
         ends,
-        {name: np.concatenate([b.extra[name] for b in batches]) for name in first.extra},
+        {name: np.concatenate([b.extra[name] for b in scored]) for name in first.extra},
         np.concatenate([b.lossy for b in batches]),
         spans_apart=sum(b.spans_apart for b in batches),
         gaps=sum(b.gaps for b in batches),

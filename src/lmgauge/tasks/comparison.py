@@ -64,10 +64,10 @@ class SystemResult:
 
 
 def _flat(score: TaskScore) -> dict[str, Any]:
-    # Score and its parts; of a list each entry by its number, from 1.
+    # Score and its parts; of a tuple each entry by its number, from 1.
     flat: dict[str, Any] = {}
     for key, value in score.to_dict().items():
-        flat |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, list) else {key: value}
+        flat |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, tuple) else {key: value}
     return flat
 
 
@@ -126,6 +126,11 @@ class Systems(ResultList[SystemResult]):
         """The system with the best score; of equal ones the first."""
         return (max if self.higher_is_better else min)(self.items, key=lambda item: item.score.score)
 
+    @property
+    def scale(self) -> float:
+        """What scores are shown times: 100 for ratios that people read as per cent."""
+        return 100.0 if self.percent else 1.0
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, full precision; a dict a system under "systems"."""
         names = ("metric", "signature", "test", "resamples", "trials", "seed", "segments", "segments_per_draw")
@@ -141,8 +146,8 @@ class Systems(ResultList[SystemResult]):
         return [row for item in self.items for row in item.to_rows()]
 
     def _in_brief(self) -> str:
-        scale, unit = (100.0, " %") if self.percent else (1.0, "")
-        return f"{self.metric}: " + ", ".join(f"{s.system} {scale * s.score.score:.2f}{unit}" for s in self.items)
+        unit = " %" if self.percent else ""
+        return f"{self.metric}: " + ", ".join(f"{s.system} {self.scale * s.score.score:.2f}{unit}" for s in self.items)
 
 
 def compare_systems(

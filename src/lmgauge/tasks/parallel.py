@@ -6,14 +6,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from lmgauge.errors import InputError, UsageError
 from lmgauge.records.sources import Source, find_sources
 from lmgauge.tasks.blocks import Block
-from lmgauge.tasks.records import Cursor, Records, check_once, merged, picked, places, unequal, whole
+from lmgauge.tasks.records import Cursor, LabelNames, Records, check_once, merged, picked, places, unequal, whole
 from lmgauge.tasks.settings import Reading
-from lmgauge.tasks.texts import Integers
 from lmgauge.tasks.utterance_ids import UtteranceIds
 from lmgauge.text.documents import Corpus
 from lmgauge.text.labels import BY_NAMES, DOCUMENT_RULES, FILE, SEGMENT, UNKNOWN, DocumentNumbers, Names
@@ -42,17 +39,37 @@ def find_outputs(hypotheses: Sequence[str], others: Sequence[str | None], format
 
 
 @dataclass
-class _Files:
-    """What belongs together."""
+class _Part:
+    """Files whose segments go together: all that were named, or those of one name in folders."""
 
-    references: list[Corpus]  # files of references; grouped by their ids where records are matched by them
-    hypotheses: list[Corpus]  # one file of each system, then that of the source texts, if there is one; grouped likewise
-    labels: Corpus | None
-    label: str
-    documents: Corpus | None = None
+    references: list[Corpus]
+    hypotheses: list[Corpus]  # one file of each system, then that of the source texts, if there is one
+    # files with the name of a group, and of a document, on each line
+    labels: tuple[Corpus | None, Corpus | None] = (None, None)
+    label: str | None = None  # the group of all segments
 
-    def names(self) -> list[str]:
-        return [corpus.sources[0].name for corpus in (self.references[0], *self.hypotheses)]
+    @property
+    def texts(self) -> list[Corpus]:
+        return [*self.references, *self.hypotheses]
+
+    @property
+    def files(self) -> list[Corpus]:
+        return [*self.texts, *(corpus for corpus in self.labels if corpus is not None)]
+
+    def block(self, taken: Sequence[Records], names: LabelNames) -> Block:
+        # Records of all files as a block.
+        count = len(self.references)
+        texts, of_lines = taken[: len(self.texts)], iter(taken[len(self.texts) :])
+        references = merged([records.references for records in texts[:count]])
+        groups, documents = (
+            next((records.labels[k] for records in texts if records.labels[k] is not None), None)
+            if corpus is None
+            else names[k].numbers(next(of_lines).references.texts.strings())
+            for k, corpus in enumerate(self.labels)
+        )
+        if self.label is not None:
+            groups = names[0].numbers([self.label] * len(references))
+        return Block(references, tuple(records.references.texts for records in texts[count:]), groups, documents)
 
 
 class ParallelFiles:
@@ -83,43 +100,32 @@ class ParallelFiles:
         names, self._parts = (self._of_folders if folders else self._of_files)(ours, outputs)
         self.names = names[:-1] if self._has_sources else names
 
-    def _of_files(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Files]]:
+    def _of_files(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Part]]:
         reading = self._reading
         sources = find_outputs(hypotheses, [*references, reading.group, reading.document], reading.format)
-        paths = [source.path for source in sources]
         if reading.group == BY_FILE:
             raise UsageError("--group file needs folders: lmgauge wer references/ hypotheses/ --group file")
         first = find_sources(references[0], reading.format)[0]
         several = next((path for path in references if len(find_sources(path, reading.format)) > 1), None)
         if several is not None:
             raise UsageError(f"{several}: stands for several files: name one, and each further reference for itself (-r)")
-        named = reading.group is not None and os.path.exists(reading.group) and not os.path.isdir(reading.group)
-        by_field = reading.group is not None and first.format != "text" and not named
         documents = _Documents.of_files(references, sources, first, reading)
         self.documents_by = documents.by
+        groups, group = None, reading.group
+        if group is not None and (first.format == "text" or (os.path.exists(group) and not os.path.isdir(group))):
+            groups, group = Corpus.from_files(group, group=None, errors=reading.errors), None
         corpora: list[Corpus] = []
         for path in references:
             for name in reading.ref_field or (reading.field,):
-                group = reading.group if by_field and not corpora else None
-                rule = documents.in_references if not corpora else None
-                corpora.append(_corpus(reading, path, field=name, group=reading.id or group, document=rule, lists=True))
+                labels = {} if corpora else {"group": group, "document": documents.in_references}
+                corpora.append(_corpus(reading, path, field=name, lists=True, **labels))
         if any(not corpus.rereadable for corpus in corpora) and len(reading.ref_field) > 1:
             raise UsageError("several fields of one file are read one after the other, which a pipe cannot: save it first")
-        labels = None
-        if reading.group is not None and not by_field:
-            labels = Corpus.from_files(reading.group, group=None, errors=reading.errors)
-        elif reading.group is not None and reading.id is not None:
-            name = (reading.ref_field or (reading.field,))[0]
-            labels = _corpus(reading, references[0], field=name, group=reading.group, lists=True)
-            if not labels.rereadable:
-                raise UsageError(f"{references[0]}: ids and groups are read in two passes, and a pipe gives one: save it")
-        outputs = [
-            _corpus(reading, path, group=reading.id, document=None if i else documents.in_outputs)
-            for i, path in enumerate(paths)
-        ]
-        return [s.label for s in sources], [_Files(corpora, outputs, labels, "", documents.names)]
+        outputs = [_corpus(reading, source.path, document=documents.in_outputs) for source in sources[:1]]
+        outputs += [_corpus(reading, source.path) for source in sources[1:]]
+        return [s.label for s in sources], [_Part(corpora, outputs, (groups, documents.names))]
 
-    def _of_folders(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Files]]:
+    def _of_folders(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Part]]:
         reading = self._reading
         odd = next((path for path in (*references, *hypotheses) if not os.path.isdir(path)), None)
         if odd is not None:
@@ -134,45 +140,35 @@ class ParallelFiles:
             _same_names(files, _names_in(folder), references[0], folder)
         sources = [find_sources(os.path.join(references[0], name), reading.format)[0] for name in files]
         rule, self.documents_by = _folder_documents(sources, reading)
-        parts = [
-            _Files(
-                [
-                    _corpus(reading, path, group=reading.id, document=None if i else rule, lists=True)
-                    for i, path in enumerate(os.path.join(folder, name) for folder in references)
-                ],
-                [_corpus(reading, os.path.join(folder, name), group=reading.id) for folder in hypotheses],
-                None,
-                name,
-            )
-            for name in files
-        ]
+        parts = []
+        for name in files:
+            ours = [os.path.join(folder, name) for folder in references]
+            corpora = [_corpus(reading, path, document=None if i else rule, lists=True) for i, path in enumerate(ours)]
+            outputs = [_corpus(reading, os.path.join(folder, name)) for folder in hypotheses]
+            parts.append(_Part(corpora, outputs, label=name if reading.group == BY_FILE else None))
         names = [os.path.basename(os.path.normpath(folder)) or folder for folder in hypotheses]
         return (names if len(set(names)) == len(names) else list(hypotheses)), parts
 
     def __iter__(self) -> Iterator[Block]:
         self.notes.clear()
         self.group_names.clear()
-        groups, documents = Names(self.group_names), Names()
-        noted = False
+        names, noted = (Names(self.group_names), Names()), False
         for part in self._parts:
-            corpora = [*part.references, *part.hypotheses]
+            files = [corpus.sources[0] for corpus in (part.references[0], *part.hypotheses)]
+            plain = all(corpus.sources[0].format == "text" for corpus in part.texts)
             ids = UtteranceIds(len(part.hypotheses))
-            if self._reading.id is not None:
-                yield self._with_sources(_matched(part, self._reading, groups, documents))
-            else:
-                plain = all(corpus.sources[0].format == "text" for corpus in corpora)
-                try:
-                    for block in _in_step(part, self._reading, groups, documents):
-                        if plain:
-                            ids.add(block.references, block.hypotheses)
-                        yield self._with_sources(block)
-                except InputError as error:
-                    if (note := ids.note(part.names())) is None:
-                        raise
-                    raise InputError(f"{error}. {note}") from error
-            notes = (f"{corpus.sources[0].name}: {note}" for corpus in corpora for note in corpus.report.notes())
+            try:
+                for block in (_in_step if self._reading.id is None else _matched)(part, names):
+                    if plain:
+                        ids.add(block.references, block.hypotheses)
+                    yield self._with_sources(block)
+            except InputError as error:
+                if (note := ids.note([file.name for file in files])) is None:
+                    raise
+                raise InputError(f"{error}. {note}") from error
+            notes = (f"{corpus.sources[0].name}: {note}" for corpus in part.texts for note in corpus.report.notes())
             self.notes.extend(note for note in notes if "final newline" not in note)
-            if not noted and (note := ids.note(part.names())):
+            if not noted and (note := ids.note([file.name for file in files])):
                 noted = True  # once: the other files of a folder are most likely the same
                 self.notes.append(note)
 
@@ -185,12 +181,13 @@ class ParallelFiles:
 def _corpus(
     reading: Reading,
     path: str,
-    group: str | None,
-    document: str | None = None,
+    *,
     field: str | None = None,
+    group: str | None = None,
+    document: str | None = None,
     lists: bool = False,
 ) -> Corpus:
-    options = replace(reading, id=None, group=group, document=document, field=field or reading.field, lists=lists)
+    options = replace(reading, field=field or reading.field, group=group, document=document, lists=lists)
     return Corpus.from_files(path, reading=options)
 
 
@@ -251,82 +248,32 @@ def _source_of(rule: str) -> str:
     return DocumentNumbers(rule if rule in DOCUMENT_RULES else BY_NAMES, Names(), rule).source
 
 
-def _in_step(part: _Files, reading: Reading, groups: Names, documents: Names) -> Iterator[Block]:
-    cursors = [Cursor(corpus) for corpus in (*part.references, *part.hypotheses)]
-    labels, named = (None if corpus is None else Cursor(corpus) for corpus in (part.labels, part.documents))
-    everything = [*cursors, *(cursor for cursor in (labels, named) if cursor is not None)]
-    while True:
-        left = [cursor.left() for cursor in everything]
-        if not all(left):
-            if any(left) or not everything[0].done:
-                raise InputError(unequal(everything))
-            return
-        count = min(left)
-        taken = [cursor.take(count) for cursor in cursors]
-        references = merged([records.references for records in taken[: len(part.references)]])
-        hypotheses = tuple(records.references.texts for records in taken[len(part.references) :])
-        names: list[str] | None = None
-        if labels is not None:
-            names = labels.take(count).references.texts.strings()
-        elif taken[0].groups is not None:
-            names = [part.references[0].group_names[c] for c in taken[0].groups.tolist()]
-        elif reading.group == BY_FILE:
-            names = [part.label] * count
-        if named is not None:
-            codes: Integers | None = documents.numbers(named.take(count).references.texts.strings())
-        else:
-            codes = _document_codes([*part.references, *part.hypotheses], taken, documents)
-        yield Block(references, hypotheses, None if names is None else groups.numbers(names), codes)
+def _in_step(part: _Part, names: LabelNames) -> Iterator[Block]:
+    cursors = [Cursor(corpus, names) for corpus in part.files]
+    while count := min(left := [cursor.left() for cursor in cursors]):
+        yield part.block([cursor.take(count) for cursor in cursors], names)
+    if any(left) or not cursors[0].done:
+        raise InputError(unequal(cursors))
 
 
-def _document_codes(corpora: Sequence[Corpus], taken: Sequence[Records], documents: Names) -> Integers | None:
-    # Documents of segments, as the one file that names them has it: a name is one document in every file.
-    for corpus, records in zip(corpora, taken, strict=True):
-        if records.documents is not None:
-            codes, inverse = np.unique(records.documents, return_inverse=True)
-            names, file = corpus.document_names, corpus.sources[0].name
-            return documents.numbers(names[code] if names else f"{file}:{code}" for code in codes.tolist())[inverse]
-    return None
-
-
-def _matched(part: _Files, reading: Reading, groups: Names, documents: Names) -> Block:
+def _matched(part: _Part, names: LabelNames) -> Iterator[Block]:
     # All segments in the order of the references, found by their ids.
     ordered: list[Records] = []
     wanted: list[str] = []
-    corpora = [*part.references, *part.hypotheses]
-    for corpus in corpora:
-        records, ids = whole(corpus)
-        check_once(ids, corpus.sources[0].name)
+    first = part.references[0].sources[0].name
+    for corpus in part.texts:
+        records, ids = whole(corpus, names)
+        file = corpus.sources[0].name
+        check_once(ids, file)
         wanted = wanted or ids
-        where = places(wanted, ids, part.references[0].sources[0].name, corpus.sources[0].name)
+        where = places(wanted, ids, first, file)
         ordered.append(records if where is None else picked(records, where))
-    count = len(part.references)
-    names = _group_names(part, reading, len(wanted))
-    if part.documents is not None:
-        of_documents = whole(part.documents)[0].references.texts.strings()
-        _check_number(of_documents, "documents", len(wanted), part.documents, part)
-        codes: Integers | None = documents.numbers(of_documents)
-    else:
-        codes = _document_codes(corpora, ordered, documents)
-    outputs = tuple(records.references.texts for records in ordered[count:])
-    references = merged([records.references for records in ordered[:count]])
-    return Block(references, outputs, None if names is None else groups.numbers(names), codes)
-
-
-def _group_names(part: _Files, reading: Reading, segments: int) -> list[str] | None:
-    # Group of each record of the references that are matched by ids, in their order.
-    if part.labels is None:
-        return [part.label] * segments if reading.group == BY_FILE else None
-    records, names = whole(part.labels)
-    names = names or records.references.texts.strings()
-    _check_number(names, "groups", segments, part.labels, part)
-    return names
-
-
-def _check_number(names: Sequence[str], of: str, segments: int, file: Corpus, part: _Files) -> None:
-    if len(names) != segments:
-        raise InputError(
-            f"{file.sources[0].name}: {len(names):,} names of {of} for the {segments:,} segments of "
-            f"{part.references[0].sources[0].name}: give one for each, in its order (and the columns of a TSV all by "
-            "name, or all by number)"
-        )
+    for corpus in part.files[len(ordered) :]:
+        ordered.append(whole(corpus, names)[0])
+        if (count := len(ordered[-1].references)) != len(wanted):
+            what = "groups" if corpus is part.labels[0] else "documents"
+            raise InputError(
+                f"{corpus.sources[0].name}: {count:,} names of {what} for the {len(wanted):,} segments of {first}: give one "
+                "for each, in its order"
+            )
+    yield part.block(ordered, names)

@@ -5,12 +5,9 @@
 
 from __future__ import annotations
 
-import glob
-import os
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
 
 from lmgauge.choices import BleuTokenizer
 from lmgauge.errors import InputError, UsageError, needing
@@ -78,9 +75,11 @@ def find_public_set(name: str | None, language_pair: str | None) -> PublicSet:
     try:
         source, references = dataset.get_source_file(language_pair), dataset.get_reference_files(language_pair)
     except (OSError, EOFError, SystemExit, ValueError) as error:
-        source, references = _laid_by_hand(dataset, language_pair)
-        if not references:
-            raise InputError(_where_to_put(dataset, language_pair, error)) from error
+        reason = "its archive is damaged" if isinstance(error, SystemExit) else error
+        raise InputError(
+            f"test set {name} {language_pair} cannot be fetched by sacreBLEU ({reason}): fetch it where there is a network, "
+            f"with sacrebleu -t {name} -l {language_pair} --echo ref, and copy the folder it is in to {dataset._outdir}"
+        ) from error
     return PublicSet(name, language_pair, source, tuple(references))
 
 
@@ -96,28 +95,3 @@ def references_or_public(references: GivenReferences | None, public: PublicTest)
     files = [Corpus.from_files(path, group=None, format="text", keep_bom=True) for path in paths]
     columns = [[text for block in file for text in Texts.of_segments(block).strings()] for file in files]
     return list(zip(*columns, strict=True))
-
-
-def _stem(dataset: Any, pair: str) -> str:
-    return os.path.join(dataset._outdir, f"{dataset.name.replace('/', '_')}.{pair}")
-
-
-def _laid_by_hand(dataset: Any, pair: str) -> tuple[str, list[str]]:
-    # Texts that somebody put in place without the archive that sacreBLEU makes them of.
-    stem = _stem(dataset, pair)
-    of_pair = dataset.langpairs[pair]
-    labels = of_pair.get("refs", ()) if isinstance(of_pair, dict) else ()
-    chosen = [path for label in labels if os.path.exists(path := f"{stem}.ref-{label}")]  # of several, those it scores with
-    return f"{stem}.src", chosen or sorted(glob.glob(f"{glob.escape(stem)}.ref*"))
-
-
-def _where_to_put(dataset: Any, pair: str, error: BaseException) -> str:
-    stem = _stem(dataset, pair)
-    reason = "its archive is damaged" if isinstance(error, SystemExit) else error
-    archives = " and ".join(
-        f"{url} as {os.path.join(dataset._rawdir, dataset._get_tarball_filename(url))}" for url in dataset.data or ()
-    )
-    return (
-        f"test set {dataset.name} {pair} cannot be fetched by sacreBLEU ({reason}): save its references as {stem}.ref, a "
-        f"segment on each line{f', or {archives}' if archives else ''}"
-    )

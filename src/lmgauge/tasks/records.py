@@ -11,33 +11,35 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.text.documents import Corpus
+from lmgauge.text.labels import Names
 from lmgauge.text.segments import Segments
+
+LabelNames = tuple[Names, Names]
+"""The names of groups and those of documents in all files: a name is one group, or document, in every file."""
+
+Labels = tuple[Integers | None, Integers | None]
+"""The groups and the documents of records, int64 [records], as numbers of their names; None where there are none."""
 
 
 class Records(NamedTuple):
     """Some records of a file; a record with a list of references is one segment."""
 
     references: References
-    groups: NDArray[np.int32] | None  # int32 [records], by the names of the corpus; None without groups
-    documents: Integers | None  # int64 [records], as the corpus numbers them; None where it does not
+    labels: Labels = (None, None)
 
     def with_references(self, references: References, where: slice | Integers) -> Records:
         """Return the references of some of these records, with what is known of those."""
-        groups, documents = self.groups, self.documents
-        return Records(
-            references,
-            None if groups is None else groups[where],
-            None if documents is None else documents[where],
-        )
+        groups, documents = (None if numbers is None else numbers[where] for numbers in self.labels)
+        return Records(references, (groups, documents))
 
 
 class Cursor:
     """One file's records, some at a time."""
 
-    def __init__(self, corpus: Corpus) -> None:
+    def __init__(self, corpus: Corpus, names: LabelNames) -> None:
         self.corpus = corpus
         self.done = 0
-        self._blocks = iter(corpus)
+        self._blocks = (_records(corpus, segments, names)[0] for segments in corpus)
         self._at = 0
         self._block: Records | None = None
 
@@ -49,11 +51,9 @@ class Cursor:
     def left(self) -> int:
         """Return how many segments can be taken now; 0 at the end of the file."""
         while self._block is None or self._at == len(self._block.references):
-            segments = next(self._blocks, None)
-            if segments is None:
+            self._block, self._at = next(self._blocks, None), 0
+            if self._block is None:
                 return 0
-            self._block = _records(segments)
-            self._at = 0
         return len(self._block.references) - self._at
 
     def take(self, count: int) -> Records:
@@ -70,15 +70,26 @@ class Cursor:
         return self.done
 
 
-def _records(segments: Segments) -> Records:
-    # Segments as records: those with one line number came from one list.
-    texts = Texts.of_segments(segments)
-    numbers, groups, documents = segments.line_numbers, segments.groups, segments.documents
-    records = Records(References.single(texts), groups, documents)
-    if numbers is None or (np.diff(numbers) > 0).all():
-        return records
-    begins = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
-    return records.with_references(References(texts, np.append(begins, len(numbers)).astype(np.int64)), begins)
+def _records(corpus: Corpus, segments: Segments, names: LabelNames) -> tuple[Records, Integers]:
+    # Segments as records, those with one line number came from one list; and the first segment of each record.
+    texts, file = Texts.of_segments(segments), corpus.sources[0].name
+    groups = _renumbered(segments.groups, corpus.group_names, file, names[0])
+    documents = _renumbered(segments.documents, corpus.document_names, file, names[1])
+    records = Records(References.single(texts), (groups, documents))
+    lines = segments.lines()
+    begins = np.flatnonzero(np.diff(lines, prepend=lines[:1] - 1))
+    if len(begins) < len(texts):
+        references = References(texts, np.append(begins, len(texts)).astype(np.int64))
+        records = records.with_references(references, begins)
+    return records, begins
+
+
+def _renumbered(codes: NDArray[np.integer] | None, known: Sequence[str], file: str, names: Names) -> Integers | None:
+    # Numbers of labels in one file as those in all files; what has no name is a label of its own file.
+    if codes is None:
+        return None
+    used, where = np.unique(codes, return_inverse=True)
+    return names.numbers(known[code] if known else f"{file}:{code}" for code in used.tolist())[where]
 
 
 def merged(streams: Sequence[References]) -> References:
@@ -111,17 +122,25 @@ def _lines(cursor: Cursor) -> str:
     return f"{cursor.done:,} {unit}{'s' * (cursor.done != 1)}"
 
 
-def whole(corpus: Corpus) -> tuple[Records, list[str]]:
-    """Return all records of a file, and the name of the group of each; no names where it has no groups."""
-    blocks = [_records(segments) for segments in corpus if len(segments)]
+def whole(corpus: Corpus, names: LabelNames) -> tuple[Records, list[str]]:
+    """Return all records of a file, and their ids; no ids where it has none."""
+    blocks, ids = list[Records](), list[str]()
+    for segments in corpus:
+        records, begins = _records(corpus, segments, names)
+        blocks += [records] if len(segments) else []
+        ids += [] if segments.ids is None else [segments.ids[i] for i in begins.tolist()]
     if not blocks:
         raise InputError(f"{corpus.sources[0].name}: the file is empty")
     texts = Texts.of_bytes([text for block in blocks for text in block.references.texts.encoded()])
     counts = np.concatenate([np.diff(block.references.offsets) for block in blocks])
-    names = [corpus.group_names[c] for block in blocks if block.groups is not None for c in block.groups.tolist()]
-    known = [block.documents for block in blocks if block.documents is not None]
     references = References(texts, np.append(0, np.cumsum(counts)).astype(np.int64))
-    return Records(references, None, np.concatenate(known) if known else None), names
+    groups, documents = (_joined(numbers) for numbers in zip(*(block.labels for block in blocks), strict=True))
+    return Records(references, (groups, documents)), ids
+
+
+def _joined(parts: Sequence[Integers | None]) -> Integers | None:
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if known else None
 
 
 def check_once(ids: Sequence[str], name: str) -> None:

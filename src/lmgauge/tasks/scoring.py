@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,8 +63,7 @@ def block_of_strings(
         _check_lengths(len(outputs[-1]), len(against))
     refuse_file_names([text for texts in (against.texts, *outputs) for text in texts.part(0, 1).strings()], TAKES_FILES)
     originals = None if sources is None else Texts.of_strings(sources, "source")
-    if originals is not None and len(originals) != len(against):
-        raise InputError(f"{len(originals):,} sources for {len(against):,} segments: give one for each")
+    _check_number("sources", originals, len(against))
     numbers = None if documents is None else document_codes(documents, len(against))
     return Block(against, tuple(outputs), documents=numbers, sources=originals)
 
@@ -82,8 +81,7 @@ def texts_in_memory(
         raise UsageError("no system to score: give a list of hypotheses by the name of each")
     block, of_groups = block_of_strings(metric, hypotheses, references, sources, documents), Names()
     if groups is not None:
-        if len(groups) != len(block):
-            raise InputError(f"{len(groups):,} groups for {len(block):,} segments: give one for each")
+        _check_number("groups", groups, len(block))
         block = replace(block, groups=of_groups.numbers(map(str, groups)))
     return ParallelTexts(list(hypotheses), [block], of_groups.known, UNKNOWN if documents is None else BY_NAMES)
 
@@ -99,13 +97,17 @@ def _check_lengths(hypotheses: int, references: int) -> None:
         )
 
 
+def _check_number(what: str, given: Sized | None, segments: int, one: str = "one") -> None:
+    if given is not None and len(given) != segments:
+        raise InputError(f"{len(given):,} {what} for {segments:,} segments: give {one} for each")
+
+
 def document_codes(names: Sequence[str], segments: int) -> Integers:
     """Return documents as numbers, by their names."""
     # -> int64 [segments], from 0 in order of appearance.
     if isinstance(names, str):
         raise UsageError("documents is one string: give a list with the name of the document of each segment")
-    if len(names) != segments:
-        raise InputError(f"{len(names):,} documents for {segments:,} segments: give the name of a document for each")
+    _check_number("documents", names, segments, "the name of a document")
     return Names().numbers(str(name) for name in names)
 
 

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import partial
 
+from lmgauge.tasks.settings import TerOptions
 from lmgauge.tasks.texts import Texts
 
 # What is between texts that are prepared together. No rule below looks across one: NUL is neither a letter nor skipped
@@ -31,36 +32,29 @@ _ASIAN = re.compile(f"([{_IDEOGRAPHS}{_ASIAN_PUNCTUATION}{_FULL_WIDTH_PUNCTUATIO
 _ASIAN_REMOVED = re.compile(f"[{_ASIAN_PUNCTUATION}{_FULL_WIDTH_PUNCTUATION}]")
 
 
-@dataclass(frozen=True, slots=True)
-class Tercom:
-    """Tercom's normalization."""
+def tercom(texts: Texts, options: TerOptions) -> Texts:
+    """Return texts as Tercom prepares them; their words are what is between white space."""
+    # tercom(Texts.of_strings(["The mat."]), TerOptions(normalized=True)).strings() -> ['the mat .']
+    if options.case_sensitive and not options.normalized and not options.no_punct:
+        return texts
+    return texts.mapped_together(partial(_prepared, options))
 
-    normalized: bool = False  # undo XML entities, join lines, separate punctuation
-    no_punct: bool = False
-    asian_support: bool = False  # do both also to Chinese and Japanese, which separates ideographs; alone it does nothing
-    case_sensitive: bool = False
 
-    def __call__(self, texts: Texts) -> Texts:
-        # Texts so prepared; words are what is between white space.
-        if self.case_sensitive and not self.normalized and not self.no_punct:
-            return texts
-        return texts.mapped_together(self._prepared)
-
-    def _prepared(self, text: str) -> str:
-        if self.normalized:  # what ends a text would otherwise come between its last word and the blank set behind it
-            text = _BREAK.join([one.rstrip() for one in text.split(_BREAK)])
-        if not self.case_sensitive:
-            text = text.lower()
-        if self.normalized:
-            text = _western(text)
-            if self.asian_support:
-                text = _ASIAN.sub(r" \1 ", text)
-        if self.no_punct:
-            text = _REMOVED.sub("", text)
-            if self.asian_support:
-                text = _ASIAN_REMOVED.sub("", text)
-        # References pass twice, and the second pass looks for a blank behind 's: white space of any kind becomes one.
-        return " ".join(text.split()) if self.normalized else text
+def _prepared(options: TerOptions, text: str) -> str:
+    if options.normalized:  # what ends a text would otherwise come between its last word and the blank set behind it
+        text = _BREAK.join([one.rstrip() for one in text.split(_BREAK)])
+    if not options.case_sensitive:
+        text = text.lower()
+    if options.normalized:
+        text = _western(text)
+        if options.asian_support:
+            text = _ASIAN.sub(r" \1 ", text)
+    if options.no_punct:
+        text = _REMOVED.sub("", text)
+        if options.asian_support:
+            text = _ASIAN_REMOVED.sub("", text)
+    # References pass twice, and the second pass looks for a blank behind 's: white space of any kind becomes one.
+    return " ".join(text.split()) if options.normalized else text
 
 
 def _western(text: str) -> str:

@@ -13,8 +13,7 @@ from lmgauge.tasks.alternatives import Lattice
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.metrics.error_rates import EditRate
 from lmgauge.tasks.metrics.protocol import TaskMetric
-from lmgauge.tasks.nbest.lines import by_id
-from lmgauge.tasks.nbest.references import speakers_of
+from lmgauge.tasks.nbest.references import by_id, speakers_of
 from lmgauge.tasks.parallel import ParallelFiles, Path, find_outputs, paths_of
 from lmgauge.tasks.records import check_once, merged, places, whole
 from lmgauge.tasks.scoring import check_sources
@@ -63,6 +62,7 @@ class _Transcript:
 
     name: str
     utterances: tuple[Utterance, ...]  # in its order
+    segments: tuple[Segment, ...] = ()  # of an stm file, with those that are ignored
 
 
 class TranscriptFiles:
@@ -97,20 +97,14 @@ class TranscriptFiles:
     def __iter__(self) -> Iterator[Block]:
         self.notes.clear()
         self.group_names.clear()
-        segments: list[Segment] = []
-        if self._formats[self._references[0]] == "stm" and not is_ctm(self._references[0], False):
-            read = list(read_stm(self._lines(self._references[0])))
-            segments = sorted(read, key=lambda one: (one.channel, one.begin))
-            first = self._transcript(self._references[0], (one.utterance for one in read if not one.is_ignored))
-            ignored = sum(one.is_ignored for one in read)
-            if ignored:
-                self.notes.append(f"{first.name}: {_segments(ignored)} not scored, nor what was recognized in that time")
-        else:
-            first = self._read(self._references[0])
+        first = self._read(self._references[0])
+        ignored = sum(one.is_ignored for one in first.segments)
+        if ignored:
+            self.notes.append(f"{first.name}: {_segments(ignored)} not scored, nor what was recognized in that time")
         if not first.utterances:
             raise InputError(f"{first.name}: the file holds no utterance")
         references = [first, *(_in_order(first, self._read(path)) for path in self._references[1:])]
-        hypotheses = [self._hypothesis(path, first, segments) for path in self._hypotheses]
+        hypotheses = [self._hypothesis(path, first) for path in self._hypotheses]
         groups = self._labels(first, self._reading.group, "--group")
         documents = self._labels(first, self._reading.document, "--document")
         yield replace(
@@ -134,8 +128,10 @@ class TranscriptFiles:
         utterances: Iterable[Utterance]
         if known in ("kaldi", "trn"):
             utterances = (read_kaldi if known == "kaldi" else read_trn)(self._lines(path))
-        elif known == "stm" and not is_ctm(path):
-            utterances = (one.utterance for one in read_stm(self._lines(path)) if not one.is_ignored)
+        elif known == "stm" and not is_ctm(path, otherwise=path != self._references[0]):
+            segments = tuple(read_stm(self._lines(path)))
+            own = self._transcript(path, (one.utterance for one in segments if not one.is_ignored))
+            return replace(own, segments=segments)
         elif known == "stm":
             raise UsageError(f"{path}: the words of a ctm file have times and no segments: give an stm file as reference")
         else:
@@ -162,20 +158,18 @@ class TranscriptFiles:
                 f"{path}: has no ids, and other files have: name its format (--format kaldi, trn) "
                 "or the field with ids (--id)"
             )
-        corpus = Corpus.from_files(path, reading=replace(reading, id=None, group=reading.id, document=None))
-        records, ids = whole(corpus)
+        corpus = Corpus.from_files(path, reading=replace(reading, group=None, document=None))
+        records, ids = whole(corpus, (Names(), Names()))
         texts = records.references.texts.strings()
         return tuple(Utterance(name, text, None, {}) for name, text in zip(ids, texts, strict=True))
 
-    def _hypothesis(self, path: str, first: _Transcript, segments: Sequence[Segment]) -> _Transcript:
-        if self._formats[path] == "stm" and is_ctm(path):
-            if not segments:
-                raise UsageError(f"{path}: the words of a ctm file are placed by time: give an stm file as reference")
-            return self._placed(path, first, segments)
-        return _in_order(first, self._read(path))
-
-    def _placed(self, path: str, first: _Transcript, segments: Sequence[Segment]) -> _Transcript:
-        # Words of a ctm file as utterances, one for each segment that is scored, in their order.
+    def _hypothesis(self, path: str, first: _Transcript) -> _Transcript:
+        # Words of a ctm file as utterances, one for each segment that is scored, in their order; other files as they are.
+        if self._formats[path] != "stm" or not is_ctm(path):
+            return _in_order(first, self._read(path))
+        segments = sorted(first.segments, key=lambda one: (one.channel, one.begin))
+        if not segments:
+            raise UsageError(f"{path}: the words of a ctm file are placed by time: give an stm file as reference")
         words: dict[tuple[str, str], list[Word]] = {}
         for channel, word in read_ctm(self._lines(path)):
             words.setdefault(channel, []).append(word)

@@ -65,50 +65,22 @@ def _ids(path: str, form: TranscriptFormat, reading: Reading, by_look: bool) -> 
 
 
 class _Format(NamedTuple):
-    """A format of transcripts: how an id is found in a line, and the option that reads it."""
+    """A format of transcripts: how the id in a line is found, and the option that reads it."""
 
     name: str
-    id_of: Callable[[str], str | None]
+    id: re.Pattern[str]  # the first group is the id
     where: str
     option: str
 
 
-def _first_word(line: str) -> str | None:
-    # First word if it may be an id: 1089-134686-0000, spk1_utt2.
-    word = (line.split(maxsplit=1) or [""])[0]
-    return word if word.isascii() and re.search("[0-9_]", word) else None
-
-
-def _any_word(line: str) -> str | None:
-    words = line.split(maxsplit=1)
-    return words[0] if len(words) > 1 else None
-
-
-def _last_in_brackets(line: str) -> str | None:
-    _, bracket, end = line.rstrip().rpartition("(")
-    word = end.removesuffix(")")
-    return word if bracket and word != end and re.search("[0-9_-]", word) and not re.search(r"[)\s]", word) else None
-
-
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?"
-_STM = re.compile(rf"(\S+\s+\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER})(?:\s|\Z)")
-_CTM = re.compile(rf"(\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}\s+\S+)(?:\s+{_NUMBER})?\s*\Z")
-
-
-def _times(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
-    def fields(line: str) -> str | None:
-        match = pattern.match(line)
-        return match and match[1]
-
-    return fields
-
-
 _FORMATS = (
-    _Format("stm", _times(_STM), "begins", "stm"),
-    _Format("ctm", _times(_CTM), "begins", "stm"),
-    _Format("Kaldi text", _first_word, "begins", "kaldi"),
-    _Format("sclite trn", _last_in_brackets, "ends", "trn"),
-    _Format("Kaldi text", _any_word, "begins", "kaldi"),
+    _Format("stm", re.compile(rf"(\S+\s+\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER})(?:\s|\Z)"), "begins", "stm"),
+    _Format("ctm", re.compile(rf"(\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}\s+\S+)(?:\s+{_NUMBER})?\s*\Z"), "begins", "stm"),
+    # 1089-134686-0000, spk1_utt2
+    _Format("Kaldi text", re.compile(r"\s*(?=\S*[0-9_])([!-~]+)(?:\s|\Z)"), "begins", "kaldi"),
+    _Format("sclite trn", re.compile(r".*\((?=[^()\s]*[0-9_-])([^()\s]+)\)\s*\Z", re.DOTALL), "ends", "trn"),
+    _Format("Kaldi text", re.compile(r"\s*(\S+)\s+\S"), "begins", "kaldi"),
 )
 _TIMED = 2
 """The first two have times: references in the one go with outputs in either."""
@@ -116,11 +88,10 @@ _DOUBTFUL = 4
 """The last takes any word for an id: many lines must have one of their own, and all files the same ones."""
 
 
-def _ids_in(lines: Sequence[str], id_of: Callable[[str], str | None]) -> set[str]:
+def _ids_in(lines: Sequence[str], form: _Format) -> set[str]:
     # Ids of lines; none if a line has none of its own, or there is but one line.
-    ids = [id_of(line) for line in lines]
-    own = {one for one in ids if one is not None}
-    return own if len(own) == len(ids) > 1 else set()
+    ids = {match[1] for line in lines if (match := form.id.match(line)) is not None}
+    return ids if len(ids) == len(lines) > 1 else set()
 
 
 class UtteranceIds:
@@ -142,12 +113,11 @@ class UtteranceIds:
     def note(self, names: Sequence[str]) -> str | None:
         """Return a sentence that says which files hold ids, and what to do; None if there are none."""
         for k, known in enumerate(_FORMATS):
-            ids, *outputs = (_ids_in(lines, known.id_of) for lines in self._lines)
+            ids, *outputs = (_ids_in(lines, known) for lines in self._lines)
             of_systems = zip(names[1:], outputs, strict=True)
             if k < _TIMED and ids:
-                ways = [one.id_of for one in _FORMATS[:_TIMED]]
                 timed = zip(names[1:], self._lines[1:], strict=True)
-                with_ids = [name for name, lines in timed if any(_ids_in(lines, way) for way in ways)]
+                with_ids = [name for name, lines in timed if any(_ids_in(lines, form) for form in _FORMATS[:_TIMED])]
                 what = "every line has a recording, a channel and times"
             elif k == _DOUBTFUL:
                 with_ids = [name for name, own in of_systems if len(ids) >= _LEAST and ids == own]

@@ -343,7 +343,8 @@ class Corpus:
                 report.bytes += segments.byte_count()
                 report.documents = numbers.count
                 if segments.ids is not None:
-                    ids.append(np.fromiter(map(hash, segments.ids), np.int64, len(segments)))
+                    own = np.fromiter(map(hash, segments.ids), np.int64, len(segments))
+                    ids.append(own[np.diff(segments.lines(), prepend=0) > 0])  # of records: one may hold several texts
                 _update_digest(digest.update, segments)
                 yield segments
         if report.unusable and not report.segments:

@@ -150,11 +150,10 @@ class RayEngine(Engine):
         # Two at least: Ray takes an iterator as the one value of a task that returns one.
         count = max(2, len(task.makes) + 1)
         options = {"num_cpus": 1, "num_returns": count, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
-        remote = self._ray.remote(**options)(_do)
         # A task gets its arrays as arguments, and does not ask for them: on a machine with one core, a task that waited for
         # a lost array kept the core from the task that makes it again.
         arrays = [self._arrays[stored] for stored in stored_in(task.taken)]
-        references = self._call(str(task), remote.remote, common, task.number, *arrays)
+        references = self._call(str(task), self._ray.remote(**options)(_do).remote, common, task.number, *arrays)
         self._arrays.update(zip(task.makes, references, strict=False))
         return references[-1]
 

@@ -24,7 +24,7 @@ from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Au
 from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of
 from lmgauge.evaluation.audit.sample import Portion, sampled_events
 from lmgauge.evaluation.audit.spelling import Spelling, read_metaspace
-from lmgauge.scores import EOS_KIND, OOV
+from lmgauge.scores import EOS_KIND, OOV, Strings
 from lmgauge.text.documents import Corpus
 
 LINES = ["to be or not to be", "that is the question", "to sleep", "", "perchance to dream"]
@@ -53,7 +53,8 @@ def test_sampled_events_are_distinct_and_in_order(events: int, wanted: int) -> N
 def rows(segment: int, text: str, tokens: list[str], ends: list[int], kinds: list[int] | None = None) -> Rows:
     n = len(tokens)
     kind = np.array(kinds or [0] * n, np.uint8)
-    return Rows(segment, tokens, np.arange(n, dtype=np.uint32), np.zeros(n), kind, np.array(ends, np.int64), text.encode())
+    ids, own, size = np.arange(n, dtype=np.uint32), np.array([segment]), np.array([n])
+    return Rows(own, size, ids, Strings(tokens), np.zeros(n), kind, np.array(ends, np.int64), text=text.encode())
 
 
 def test_a_portion_is_spread_over_the_text_and_of_the_size_asked_for() -> None:

@@ -10,7 +10,7 @@ from tests.evaluation.divergence.test_events import pair_rows
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.evaluation.divergence.slices import KlSlices
+from lmgauge.evaluation.divergence.divergence import KlSlices
 
 LINES = ["the cat 12 sat", "a dog , ran", "the 3 dogs", "", "cat"] * 4
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge.evaluation.membership.text_scores import lowest_mean, reference_nats, score_texts, standardized
+from lmgauge.evaluation.membership.membership import lowest_mean, score_texts, standardized
+from lmgauge.evaluation.options import MembershipSettings
 
 
 def slow_lowest_mean(values: list[float], k: float) -> float:
@@ -44,9 +45,10 @@ TEXTS = ["the cat sat on the mat", "a", "", "für dich ein satz", "the dog"]
 def test_each_score_from_the_definitions() -> None:
     text = lmgauge.Corpus.from_strings(TEXTS)
     model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "a dog sat on the mat"]), order=2)
-    found = score_texts(model, text, k=0.4, whole=True)
+    other = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a dog"]), order=1)
+    found = score_texts(model, text, MembershipSettings(k=0.4), other)
     assert found.left_out == 1  # the empty one
-    assert found.counts["segment"].tolist() == [0, 1, 3, 4]
+    assert found.columns["segment"] == [0, 1, 3, 4]
     for place, words in enumerate(one for one in TEXTS if one):
         ids = [*(model.vocabulary.tokens.index(w) if w in model.vocabulary.tokens else 0 for w in words.split()), 2]
         logprob, standard = [], []
@@ -66,23 +68,24 @@ def test_each_score_from_the_definitions() -> None:
             "zlib": nats / len(zlib.compress(raw)),
             "zlib_per_byte": len(zlib.compress(raw)) / len(raw),
         }
-        assert {name: found.scores[name][place] for name in expected} == pytest.approx(expected)
-        assert reference_nats(model, text)[place] == pytest.approx(nats)
+        assert {name: found.columns[name][place] for name in expected} == pytest.approx(expected)
+        assert found.columns["reference"][place] == pytest.approx(
+            (nats + other.score_text(words).log_probability) / len(raw)
+        )
 
 
 def test_blocks_and_threads_do_not_matter() -> None:
     lines = [f"the {a} sat on the {b}" for a in "abcdefgh" for b in ("cat", "dog")]
     model = lmgauge.train("kneser-ney", lmgauge.Corpus.from_strings(lines[:9]), order=2)
-    whole = score_texts(model, lmgauge.Corpus.from_strings(lines), k=0.2, whole=True, threads=1)
-    cut = score_texts(model, lmgauge.Corpus.from_strings(lines, block_bytes=50), k=0.2, whole=True, threads=2)
-    assert whole.ids == cut.ids
-    for name, column in whole.scores.items():
-        np.testing.assert_array_equal(column, cut.scores[name])
+    whole = score_texts(model, lmgauge.Corpus.from_strings(lines), MembershipSettings(threads=1), model)
+    cut = score_texts(model, lmgauge.Corpus.from_strings(lines, block_bytes=50), MembershipSettings(threads=2), model)
+    assert len(whole) == len(lines)
+    assert whole == cut
 
 
-def test_some_of_the_texts() -> None:
-    text = lmgauge.Corpus.from_strings(["a b", "b", "c"], groups=["1", "0", "1"], documents=["x", "y", "y"])
-    scores = score_texts(lmgauge.train("laplace", text, order=1), text, k=0.2, whole=False, grouped=True)
-    assert "min_k_plus_plus" not in scores.scores
-    some = scores.of(np.array([False, True, True]))
-    assert (some.groups, some.documents.tolist(), some.counts["bytes"].tolist()) == (["0", "1"], [1, 1], [1, 1])  # type: ignore[union-attr]
+def test_labels_part_the_texts() -> None:
+    text = lmgauge.Corpus.from_strings(["a b", "b", "c"], groups=["1", "0", "Seen"], documents=["x", "y", "y"])
+    scores = score_texts(lmgauge.train("laplace", text, order=1), text, MembershipSettings())
+    asked, control = scores.labeled(True), scores.labeled(False)
+    assert (asked.columns["segment"], control.columns["segment"]) == ([0, 2], [1])
+    assert (asked.columns["document"], control.columns["bytes"]) == ([0, 1], [1])

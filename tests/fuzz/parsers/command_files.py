@@ -55,7 +55,7 @@ FILES: dict[str, str] = {
         for i, t in zip(IDS, TEXTS, strict=True)
     ),
     "lists/s_0": "-100.5 -10.25 4 the cat sat\n-101 -9.5 3 a cat\n",
-    "lists/s_1": "NBestList2.0\n(-50) the ( st: 0 et: 5 g: -1 a: -30 ) cat ( st: 5 et: 9 g: -2 a: -20 )\n",
+    "lists/s_1": "NBestList1.0\n(-50) the cat\n",
     "kaldi/text": "s_0-1 the cat\ns_0-2 a cat\ns_1-1 a dog\n",
     "kaldi/scores": "s_0-1 -10.5\ns_0-2 -9\ns_1-1 -3\n",
     "pairs.jsonl": "".join(

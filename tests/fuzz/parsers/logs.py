@@ -1,4 +1,4 @@
-"""What other programs print: logs of KenLM, SRILM, llama.cpp, the harness, Inspect, vLLM, OpenAI's servers and minicons."""
+"""What other programs print: logs of KenLM, SRILM, llama.cpp, the harness, vLLM, OpenAI's servers and minicons."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import lmgauge
 from lmgauge import Corpus
+from lmgauge.filtering.options import PERCENTS
 from lmgauge.filtering.percentiles import Percentiles
 from tests.fuzz.mutations import changed, changed_value
 from tests.fuzz.parsers.model_folders import as_json
@@ -31,11 +32,11 @@ def prepare(folder: Path) -> Attempt:
         path.write_bytes(changed(content, chance, 2) if chance.random() < 0.15 else content)
         read = Percentiles.load(path)
         for group in (None, *read.groups):
-            for name in read.signatures:
-                values = [read.value(name, group, percent) for percent in read.percents]
+            for name in read.models:
+                values = [read.value(name, group, percent) for percent in PERCENTS]
                 assert values == sorted(values), (name, group, values)
-                for percent, value in zip(read.percents, values, strict=True):
-                    low, high = read.interval(name, group, percent)
+                for percent, value in zip(PERCENTS, values, strict=True):
+                    _, low, high = read.row(name, group, percent)
                     assert (value if low is None else low) <= value <= (value if high is None else high)
         again = folder / "again.json"
         assert Percentiles.load(read.save(again)).to_dict() == read.to_dict()

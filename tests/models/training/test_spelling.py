@@ -121,8 +121,6 @@ def test_what_leaves_tokens_out_is_refused(tmp_path: Path) -> None:
     for options in ({"end": "none"}, {"first_token": "unscored"}, {"protocol": "gptq"}):
         with pytest.raises(UsageError, match="leave out end, first-token and protocol"):
             lmgauge.load_model(tmp_path / "model", **options)
-    with pytest.raises(UsageError, match="this one is spelled"):
-        lmgauge.evaluate_protocols(tmp_path / "model", texts=STRANGE)
 
 
 def test_contexts_of_a_length_are_spelled_too(tmp_path: Path) -> None:

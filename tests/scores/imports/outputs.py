@@ -1,14 +1,12 @@
 """What programs write, as they wrote it or as they document it; the texts are ours.
 
 KenLM's, llama.cpp's, the harness' and minicons' are real: of models of the text itself, of a network with random weights.
-SRILM is not on any package index: its layout, with numbers of the same trigrams. Inspect's is the form of its version 0.3.
+SRILM is not on any package index: its layout, with numbers of the same trigrams.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -120,36 +118,11 @@ OPENAI = json.dumps(
 )
 
 
-def inspect_log(kind: str = "prompt_logprobs") -> dict[str, Any]:
-    """A log of Inspect whose samples have log-probabilities of prompts, or of what the model wrote (`logprobs`)."""
-    samples = []
-    for number, tokens in enumerate([[(" cat", -1.0), (" sat", -2.0)], [(" dog", -1.5), (" ran", -0.5)]], 1):
-        content = [{"token": t, "logprob": p, "bytes": list(t.encode()), "top_logprobs": None} for t, p in tokens]
-        choice = {"message": {"role": "assistant", "content": "."}, "stop_reason": "stop", kind: {"content": content}}
-        samples.append({"id": number, "epoch": 1, "input": "", "target": "", "output": {"model": "m", "choices": [choice]}})
-    return {"version": 2, "status": "success", "eval": {"model": "vllm/tiny", "task": "t"}, "samples": samples}
-
-
-def inspect_archive() -> bytes:
-    """The same log as a zip."""
-    log, file = inspect_log(), io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for sample in log.pop("samples"):
-            archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
-        archive.writestr("header.json", json.dumps(log))
-    return file.getvalue()
-
-
 OUTPUTS: dict[str, list[bytes]] = {
     "kenlm": [KENLM.encode()],
     "srilm": [SRILM.encode()],
     "llama.cpp": [LLAMA_CPP.encode()],
     "lm-evaluation-harness": [HARNESS.encode(), ANSWERS.encode()],
-    "inspect": [
-        json.dumps(inspect_log(), indent=1).encode(),
-        inspect_archive(),
-        json.dumps(inspect_log("logprobs")).encode(),
-    ],
     "vllm": [VLLM.encode(), REQUEST_OUTPUT.encode()],
     "openai": [OPENAI.encode()],
     "minicons": [MINICONS.encode(), FRAME.encode()],

@@ -42,15 +42,6 @@ def test_a_table_by_its_columns(tmp_path: Path) -> None:
         parsed(tmp_path, FRAME, unit="nats")
 
 
-@pytest.mark.parametrize(("perplexity", "unit"), [(4.0, "bits"), (math.exp(2), "nats"), (100.0, "log10")])
-def test_the_unit_is_what_gives_a_stated_perplexity(tmp_path: Path, perplexity: float, unit: str) -> None:
-    table = f"token\tsurprisal\tppl\nthe\t2.5\t{perplexity}\ncat\t1.5\t{perplexity}\n"
-    [segment], notes = noted(tmp_path, table)
-    assert f"the unit is {unit}: so the scores give the perplexity that the file states" in notes
-    scores = [value for value in segment.logprob if value is not None]
-    assert math.exp(-sum(scores) / 2) == pytest.approx(perplexity)
-
-
 @pytest.mark.parametrize("content", [MINICONS, FRAME.replace("_bits", ""), "token,surprisal,ppl\na,2.0,9.0\n"])
 def test_an_unknown_unit_is_asked_for(tmp_path: Path, content: str) -> None:
     with pytest.raises(UsageError, match="the file does not say the unit of its scores; name the unit with --log-unit"):

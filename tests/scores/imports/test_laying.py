@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.errors import InputError
-from lmgauge.scores.imports.laying import Laid, lay
+from lmgauge.scores.imports.laying import lay
 from lmgauge.scores.imports.log import LoggedSegment
 from lmgauge.scores.spans import Piece
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
@@ -52,8 +52,9 @@ def test_whole_documents() -> None:
 
 def test_bos_tokens_are_not_text() -> None:
     found = lay(logged(["<s>", "▁the", "▁cat"], logprob=[None, -1.0, -1.0]), b"the cat")
-    assert found == Laid(1, [3, 7])
-    assert lay(logged(["the", " cat"], logprob=[None, -1.0]), b"the cat") == Laid(0, [3, 7])
+    assert (found.pieces, found.ends) == (["▁the", "▁cat"], [3, 7])
+    found = lay(logged(["the", " cat"], logprob=[None, -1.0]), b"the cat")
+    assert (found.pieces, found.ends, found.headless) == (["the", " cat"], [3, 7], False)
 
 
 def test_what_was_generated_is_not_text() -> None:
@@ -63,8 +64,10 @@ def test_what_was_generated_is_not_text() -> None:
 
 
 def test_a_missing_head() -> None:
-    assert lay(logged([" cat", " sat"], headless=True), b"the cat sat") == Laid(0, [7, 11], beheaded=True)
-    assert lay(logged(["the", " cat"], headless=True), b"the cat") == Laid(0, [3, 7])
+    found = lay(logged([" cat", " sat"], headless=True), b"the cat sat")
+    assert (found.ends, found.headless) == ([7, 11], True)
+    found = lay(logged(["the", " cat"], headless=True), b"the cat")
+    assert (found.ends, found.headless) == ([3, 7], False)
     with pytest.raises(InputError, match="at byte 0 of its segment the text is 'the dog', and the log has token 1 ' cat'"):
         lay(logged([" cat"], headless=True), b"the dog")
 
@@ -97,5 +100,5 @@ def test_given_text_has_no_rows(pieces: list[str], cut: int) -> None:
     ends = list(accumulate(map(len, pieces)))
     laid = lay(logged(list(pieces)), text[cut:], given=text[:cut])
     assert list(laid.ends) == [end - cut for end in ends if end > cut]
-    assert laid.first == sum(end <= cut for end in ends)
+    assert len(pieces) - len(laid.pieces) == sum(end <= cut for end in ends)
     assert laid.crosses == any(begin < cut < end for begin, end in zip([0, *ends], ends, strict=False))

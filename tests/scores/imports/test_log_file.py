@@ -12,7 +12,7 @@ from tests.scores.imports.outputs import written
 
 from lmgauge.errors import InputError
 from lmgauge.scores.imports import log_file
-from lmgauge.scores.imports.log_file import LogFile, of_object
+from lmgauge.scores.imports.log_file import LogFile
 
 
 @given(content=st.binary(max_size=60), chunk=st.integers(1, 7))
@@ -57,7 +57,7 @@ def test_what_is_not_json(tmp_path: Path, content: str) -> None:
 
 
 def test_large_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_file, "LARGEST_VALUE", 10)
+    monkeypatch.setattr(log_file, "_LARGEST_VALUE", 10)
     with pytest.raises(InputError, match="is one JSON value of more than 10 bytes; write it as JSON lines"):
         list(LogFile(written(tmp_path, "[" + " " * 18 + "]")).values())
     monkeypatch.setattr(log_file, "_LONGEST_CELL", 5)
@@ -71,9 +71,3 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             _ = LogFile(path).head
     with pytest.raises(InputError, match="is empty"):
         _ = LogFile(written(tmp_path, " \n")).head
-
-
-def test_members_of_objects() -> None:
-    for value, words in ((3, "has no a"), ({}, "has no a"), ({"a": "x"}, "a is 'x'; was it written by the program")):
-        with pytest.raises(InputError, match=words):
-            of_object(value, "a", list, "log")

@@ -73,7 +73,7 @@ def test_other_counts_of_segments(count: int, texts: list[str], words: str) -> N
 
 
 def test_holes_are_refused() -> None:
-    with pytest.raises(InputError, match="log, line 1: token 2 has no log-probability; only the first may have none"):
+    with pytest.raises(InputError, match="log, line 1: the token 'b' has no log-probability; only the first may have none"):
         list(rows([segment("a", "b", logprob=[-1.0, None])], Log("nats")))
 
 

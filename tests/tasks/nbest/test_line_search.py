@@ -34,6 +34,11 @@ def random_candidates(seed: int, lists: int = 40, size: int = 12, features: int 
     return Candidates(noise * 3 - errors * generator.uniform(0, 1, (features, 1)), np.arange(0, count + 1, size), errors)
 
 
+def errors_at(steps: Steps, places: np.ndarray) -> list[int]:
+    """The errors at places of a line."""
+    return steps.errors[np.searchsorted(steps.changes, places, side="right")].tolist()
+
+
 @given(one=candidates(), weights=st.tuples(*[st.integers(-3, 3)] * 3))
 def test_the_choice_is_the_first_of_the_best(one: Candidates, weights: tuple[int, ...]) -> None:
     offsets = one.offsets.tolist()
@@ -51,7 +56,7 @@ def test_errors_along_a_line_are_those_at_its_places(
     # Crossings of lines with small whole coefficients are ratios of numbers up to 48, and so none of these places, at
     # which all totals are exact.
     places = np.array([-16385, -7169, -1025, -511, 1, 307, 1025, 2663, 16385]) / 1024
-    assert steps.at(places).tolist() == [one.count(begin + place * way) for place in places]
+    assert errors_at(steps, places) == [one.count(begin + place * way) for place in places]
 
 
 @given(one=candidates(), weights=st.tuples(*[st.integers(-3, 3)] * 3), direction=st.tuples(*[st.integers(-2, 2)] * 3))
@@ -73,7 +78,7 @@ def test_on_many_lists_the_least_is_exact(seed: int) -> None:
     begin, way = np.array([1.0, 0.5, 0.2, 0.0]), np.array([0.0, 1.0, -0.5, 2.0])
     steps = one.along(begin, way)
     scan = np.linspace(-20, 20, 2001)
-    assert steps.at(scan).tolist() == [one.count(begin + x * way) for x in scan]
+    assert errors_at(steps, scan) == [one.count(begin + x * way) for x in scan]
     place, fewest = steps.least(-math.inf, math.inf)
     assert one.count(begin + place * way) == fewest == steps.errors.min()
 

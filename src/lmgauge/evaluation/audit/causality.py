@@ -58,7 +58,7 @@ class _Differences:
         if len(unequal):
             j = int(unequal[0])
             numbers = f"{in_nine_digits(x[j])} nats, then {in_nine_digits(y[j])}"
-            self._note(how, f"{segment}, event {j + 1}, {a.strings[int(a.token_ids[j])]!r}: {numbers}", len(unequal))
+            self._note(how, f"{segment}, event {j + 1}, {a.tokens()[j]!r}: {numbers}", len(unequal))
 
     def compare_all(self, rows: Iterable[Rows], again: Iterable[Rows | None], how: str) -> None:
         for before, after in zip(rows, again, strict=True):
@@ -155,7 +155,7 @@ def _alone(
         scored = [rows for rows in subject.score_texts([*before, rows.text], 1) if rows is not None]
         if len(scored) == len(before) + 1:
             numbered = zip(scored, contexts.rows[first : i + 1], strict=True)
-            yield [replace(part, segment=own.segment) for part, own in numbered], before, i
+            yield [replace(part, segments=own.segments) for part, own in numbered], before, i
 
 
 def _drawn(generator: np.random.Generator, choices: Sequence[int], most: int) -> list[int]:

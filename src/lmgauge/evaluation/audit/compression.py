@@ -35,9 +35,8 @@ from lmgauge.contexts import GrowingContext
 from lmgauge.errors import MissingExtraError
 from lmgauge.evaluation.audit.event_coder import COARSEST, EventCoder, NoCodeError, StepDecoder, StepEncoder, constriction
 from lmgauge.evaluation.audit.results import Check, counted, judge
-from lmgauge.evaluation.audit.rows import Rows, Subject
+from lmgauge.evaluation.audit.rows import NO_WRITER, Rows, Subject, Writer
 from lmgauge.evaluation.audit.sample import Extent, sampled
-from lmgauge.evaluation.audit.writers import NO_WRITER, Writer
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.progress import listener
 from lmgauge.scores import OOV, SPELLED, unescaped

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.evaluation.audit.results import Check, Headline, counted, judge
-from lmgauge.evaluation.audit.row_parts import RowParts, unseen_noun
-from lmgauge.evaluation.audit.rows import Rows, Subject
+from lmgauge.evaluation.audit.rows import RowParts, Rows, Subject, unseen_noun
 from lmgauge.evaluation.audit.spelling import Spelling
 from lmgauge.evaluation.denominators import UNSPACED, Denominators, count_denominators
 from lmgauge.numerics.exact import PlainSum
@@ -224,7 +223,7 @@ class Coverage:
         self.segments_scored += 1
         self.bytes += len(rows.source)
         if self._policy.leaves_out and len(rows.ends) == len(rows):
-            self._scored += recount_scored(rows.text, rows.starts.tolist(), rows.ends.tolist())
+            self._scored += recount_scored(rows.text, rows.starts().tolist(), rows.ends.tolist())
         self._check_logprob(rows)
         self._parts.add(rows)
         self._check_ends(rows)
@@ -233,7 +232,7 @@ class Coverage:
             return
         sound = self._check_spans(rows)
         altered = self._check_tokens(rows, block, place) if self._subject is not None else False
-        if not any(rows.strings):
+        if not any(rows.strings.tokens):
             self._without_tokens += 1
         elif sound and not self._policy.leaves_out:
             self._spelling.add(rows, altered=altered)
@@ -291,12 +290,12 @@ class Coverage:
         ids, unknown = rows.token_ids[predicted], (kinds == OOV) | (kinds == SPELLED)
         if len(ids) != len(strings):
             return f"{counted(len(ids), 'token')} scored, but its tokenizer makes {len(strings):,}"
-        if int(rows.token_ids.max(initial=0)) >= len(rows.strings):
-            return f"token id {rows.token_ids.max()} is outside the vocabulary of {len(rows.strings):,}"
+        if int(rows.token_ids.max(initial=0)) >= len(rows.strings.tokens):
+            return f"token id {rows.token_ids.max()} is outside the vocabulary of {len(rows.strings.tokens):,}"
         if (rows.token_ids[~predicted] != subject.eos).any():
             return f"the event that ends it is {rows.tokens()[int(np.flatnonzero(~predicted)[0])]!r} and not </s>"
         if self._vocabulary is None:
-            self._vocabulary = [token.encode(errors="surrogatepass") for token in rows.strings]
+            self._vocabulary = [token.encode(errors="surrogatepass") for token in rows.strings.tokens]
         scored = [self._vocabulary[i] for i in ids.tolist()]
         mismarked = np.flatnonzero(unknown != (ids == subject.unk))
         if len(mismarked):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import needing
-from lmgauge.evaluation.audit.writers import Step
+from lmgauge.evaluation.audit.rows import Step
 from lmgauge.numerics.units import nats_to_bits
 
 COARSEST = 2**-23

@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge, numbers_of
-from lmgauge.evaluation.audit.row_parts import unseen_noun
-from lmgauge.evaluation.audit.rows import Rows, Subject
+from lmgauge.evaluation.audit.rows import NO_WRITER, Rows, Step, Subject, Writer, unseen_noun
 from lmgauge.evaluation.audit.sample import Contexts, sampled
-from lmgauge.evaluation.audit.writers import NO_WRITER, Step, Writer
 from lmgauge.progress import say_progress
 from lmgauge.scores import SEPARATOR, SPELLED, SPELLING, unescaped
 
@@ -77,7 +75,7 @@ def writer_before(subject: Subject, rows: Rows, position: int) -> Writer:
 
 def follows_given(rows: Rows, position: int) -> bool:
     """Return True for a first event after given text: what of its white space is in there, a writer does not see."""
-    return not position and bool(len(rows.before) or rows.lead)
+    return not position and bool(len(rows.given) or rows.lead)
 
 
 class Parts:
@@ -102,7 +100,7 @@ class Parts:
             self._unsummed = self._unsummed or f"to {total:.9g} in {where}"
         if not abs(total - 1) <= abs(self.worst_sum - 1):
             self.worst_sum = total
-        column = getattr(rows, part)
+        column = rows.part(part)
         claimed, given = float(column[position]) if len(column) else 0.0, walked.nats[part]
         difference = 0.0 if claimed == given else abs(claimed - given)
         if not difference <= self.tolerance * max(1, walked.steps[part]):
@@ -143,7 +141,7 @@ def check_inside(subject: Subject, contexts: Contexts, *, wanted: int | None, se
     noun = unseen_noun(subject.tokenizer.unit)
     unseen = f"{sampled(letters.events, len(spelled), noun)} spelled again".capitalize()
     checks = [letters.check(noun, unseen, known)]
-    if not any(len(rows.separator) for rows in contexts.rows):
+    if not any(len(rows.part(SEPARATOR)) for rows in contexts.rows):
         return checks
     for index, position in _without_given(contexts, list(contexts.drawn(wanted, seed))):
         rows = contexts.rows[index]

@@ -147,7 +147,7 @@ def _together(subject: Subject, contexts: Contexts, wanted: int | None, seed: in
         return
     by_length: dict[int, list[tuple[int, int]]] = {}
     for place in drawn:
-        by_length.setdefault(place[1] + len(contexts.rows[place[0]].before), []).append(place)
+        by_length.setdefault(place[1] + len(contexts.rows[place[0]].given), []).append(place)
     alone = []
     for _, places in sorted(by_length.items()):
         if len(places) < _FEWEST_TOGETHER:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from lmgauge.choices import AUDIT_LEVELS
 from lmgauge.decoding import Perplexity, Whole, decode
 from lmgauge.errors import CheckFailedError
-from lmgauge.numerics.lower_bound import marked, plain_figures
+from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.places import read_json
+from lmgauge.result_columns import plain_values
 from lmgauge.result_list import Tabled
 
 Verdict = Literal["PASS", "FAIL", "NOT CHECKED"]
@@ -181,9 +182,9 @@ class Audit(Tabled):
         return {
             "model": self.model,
             "passed": self.passed,
-            **asdict(self.headline, dict_factory=plain_figures),
+            **plain_values(self.headline),
             "levels": {level: self.verdict(level) for level in LEVELS},
-            "checks": [asdict(check) for check in self.checks],
+            "checks": plain_values(list(self.checks)),
             "settings": dict(self.settings),
         }
 

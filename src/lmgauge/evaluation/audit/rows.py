@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import computes_many
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.audit.writers import Writer
+from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge
 from lmgauge.evaluation.options import AuditSettings
-from lmgauge.scores import ScoreBatch, SegmentRows, iter_segments
+from lmgauge.scores import SEPARATOR, SPELLED, SPELLING, ScoreBatch, iter_segments
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
 LARGEST_TOLERANCE = 0.01
 AGREEMENT_TOLERANCE = 1e-6
+_columns = attrgetter(*(column.name for column in fields(ScoreBatch)))
 _NEEDED = ("vocabulary", "tokenizer", "score", "log_distribution")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows(SegmentRows):
+class Rows(ScoreBatch):
     """The rows of one segment, beside its text."""
 
     text: bytes = b""
@@ -36,11 +38,19 @@ class Rows(SegmentRows):
     lead: bytes = b""  # text that is given before the segment, where the two were cut into tokens as one
 
     @classmethod
-    def beside(cls, rows: SegmentRows, text: bytes, terminator: int = 1, lead: bytes = b"") -> Rows:
+    def beside(cls, rows: ScoreBatch, text: bytes, terminator: int = 1, lead: bytes = b"") -> Rows:
         """Return rows of the score table beside their text."""
         # rows: of one segment, [n].
-        columns = {part.name: getattr(rows, part.name) for part in fields(SegmentRows)}
-        return cls(**columns, text=text, terminator=terminator, lead=lead)
+        return cls(*_columns(rows), text=text, terminator=terminator, lead=lead)  # type: ignore[misc]
+
+    @property
+    def given(self) -> NDArray[np.uint32]:
+        """The tokens of the text given before the segment, where they are known: uint32 [m], index into `strings`."""
+        return self.token_ids[:0] if self.before is None else self.before.ids
+
+    def part(self, name: str) -> NDArray[np.float64]:
+        """Return an optional column, [n]; empty if the table has none of this name."""
+        return self.extra.get(name, np.zeros(0))
 
     def piece(self, event: int) -> bytes:
         """Return the bytes that an event spans."""
@@ -155,3 +165,84 @@ def blocks_of(texts: Sequence[bytes], size: int | None = None) -> Iterator[Segme
         lengths = np.array([len(text) + 1 for text in part], np.int64)
         ends = np.cumsum(lengths)
         yield Segments(data, ends - lengths, ends - 1, "<audit>", first + 1, terminator=1, first=first)
+
+
+_ROUNDING = 1e-9  # of the sum of three logs
+
+
+def unseen_noun(unit: str) -> str:
+    """Return what an unseen token of a unit is called."""
+    return "unseen character" if unit == "character" else "unseen word"
+
+
+class RowParts:
+    """Reads the columns `spelling` and `separator`, segment by segment."""
+
+    def __init__(self, unit: str = "word") -> None:
+        self._noun = unseen_noun(unit)
+        self.rows = self.faults = self.spelled = self.separated = 0
+        self._first = ""
+
+    def add(self, rows: Rows) -> None:
+        """Read the parts of the rows of a segment."""
+        # rows: of the segment, [n].
+        spelled, spelling, separator = rows.kind == SPELLED, rows.part(SPELLING), rows.part(SEPARATOR)
+        self.rows += len(rows)
+        self.spelled += int(spelled.sum())
+        self.separated += len(separator)
+        if not len(spelling):
+            self._note(rows, spelled, "is spelled, but there is no column `spelling` that pays for its letters")
+        for name, column in ((SPELLING, spelling), (SEPARATOR, separator)):
+            if len(column):
+                self._note(rows, ~(column <= 0), f"has a {name} that is NaN or above 0", column)
+        if len(spelling):
+            self._note(rows, spelled & (spelling == 0), "is spelled, but nothing is paid for its letters")
+            self._note(rows, ~spelled & (spelling != 0), "is not spelled, but has a spelling", spelling)
+        if len(spelling) or len(separator):
+            event = rows.event_logprob()
+            above = event > _ROUNDING * (1 - np.maximum(rows.logprob, -1e300))
+            self._note(rows, above, "costs less than its spelling and white space do: the event alone comes to", event)
+
+    def _note(self, rows: Rows, wrong: NDArray[np.bool_], what: str, values: NDArray[np.float64] | None = None) -> None:
+        at = np.flatnonzero(wrong)
+        self.faults += len(at)
+        if len(at) and not self._first:
+            number = "" if values is None else f" ({in_nine_digits(values[at[0]])} nats)"
+            self._first = f"segment {rows.segment + 1}, event {at[0] + 1}, {what}{number}"
+
+    def checks(self) -> list[Check]:
+        """Return the verdict; no check of a table without parts."""
+        if not (self.spelled or self.separated or self.faults):
+            return []
+        bad = f"The parts of rows are wrong {counted(self.faults, 'time')}, first {self._first}." if self.faults else ""
+        blank = "the white space before each event" if self.separated else "no white space"
+        unseen = f"{counted(self.spelled, self._noun)} of {counted(self.rows, 'event')}"
+        good = f"{unseen} pay for their letters, and rows for {blank}; what is left for the event itself is never above 0."
+        details = {"faults": self.faults, "spelled": self.spelled, "separators": self.separated}
+        return [judge("coverage", "parts", bad=bad, good=good, details=details)]
+
+
+NO_WRITER = "rows say that unseen words are spelled, but the model has no method `writer` that says how"
+
+
+class Step(Protocol):
+    """What may come next inside an event."""
+
+    @property
+    def part(self) -> str: ...
+    @property
+    def logprob(self) -> NDArray[np.float64]: ...
+    @property
+    def wanted(self) -> int: ...
+
+
+class Writer(Protocol):
+    """Writes the events of a segment as its text, step by step; `SpelledModel.writer()` returns one."""
+
+    @property
+    def text(self) -> bytes | bytearray: ...
+
+    def write(self, token: int, choose: Callable[[Any], int], text: bytes | None = None) -> bytes:
+        """Write an event, and return its bytes."""
+        # choose: takes each step, with log-probabilities float64 [choices], nats, and returns a choice.
+        ...

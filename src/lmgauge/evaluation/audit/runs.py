@@ -29,7 +29,7 @@ from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
 from lmgauge.progress import say_progress
-from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, SegmentRows, iter_segments
+from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch, iter_segments
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: 
     return [same, judge(LEVEL, "stored rows", good=good, details={"rows": rows})]
 
 
-def _row_difference(stored: SegmentRows | None, made: SegmentRows | None, subject: Subject) -> str:
+def _row_difference(stored: ScoreBatch | None, made: ScoreBatch | None, subject: Subject) -> str:
     # How the rows of a segment differ from those stored of it; empty if they do not.
     if stored is None or made is None:
         return f"{'it' if stored is None else 'the model'} ends before the other"
@@ -127,7 +127,7 @@ def _row_difference(stored: SegmentRows | None, made: SegmentRows | None, subjec
         if subject.differs(a, b):
             return f"{where}, event {j + 1}: {a:.9g} is stored, the model gives {b:.9g}"
     for part in (SPELLING, SEPARATOR):
-        a, b = getattr(stored, part), getattr(made, part)
+        a, b = (rows.extra.get(part, ()) for rows in (stored, made))
         if len(a) != len(b):
             return f"the column `{part}` is only in {'the table' if len(a) else 'what the model gives'}"
         for j in range(len(a)):

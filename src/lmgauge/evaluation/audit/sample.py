@@ -13,7 +13,7 @@ from lmgauge.contexts import EventContexts
 from lmgauge.evaluation.audit.results import counted
 from lmgauge.evaluation.audit.rows import Rows, Subject
 
-_COLUMNS = ("token_ids", "logprob", "kind", "ends", "before", "spelling", "separator")
+_COLUMNS = ("segments", "segment_events", "token_ids", "logprob", "kind", "ends", "lossy", "begins")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class Portion:
         if key >= self._largest:
             return
         columns = {name: getattr(rows, name).copy() for name in _COLUMNS}  # views would keep the batch
-        self._drawn.append((key, replace(rows, **columns)))
+        extra = {name: values.copy() for name, values in rows.extra.items()}
+        self._drawn.append((key, replace(rows, extra=extra, **columns)))
         self._bytes += len(rows.source)
         if self._size is not None and self._bytes > (1 if self._beginning else 4) * self._size:
             self._drawn = self._within(self._size)
@@ -95,8 +96,8 @@ class Contexts:
         counts = [len(part) for part in rows]
         self._starts = np.cumsum([0, *counts])
         ids = np.concatenate([np.zeros(0, np.uint32), *(part.token_ids for part in rows)])
-        shown = np.concatenate([np.zeros(0, np.uint32), *(part.before for part in rows)])
-        given_tokens = shown, np.array([len(part.before) for part in rows], np.int64)
+        shown = np.concatenate([np.zeros(0, np.uint32), *(part.given for part in rows)])
+        given_tokens = shown, np.array([len(part.given) for part in rows], np.int64)
         self._alone = EventContexts(ids, counts, bos=bos, runs_on=False, given_tokens=given_tokens)
 
     def __len__(self) -> int:

@@ -108,8 +108,9 @@ def _byte_alphabet() -> dict[str, int]:
 def read_byte_level(rows: Rows) -> list[bool]:
     """Read byte-level subwords: each character of a piece is a byte.
 
+    >>> from lmgauge.scores import Strings
     >>> zero = np.zeros(1, np.int64)
-    >>> rows = Rows(0, ["a"], zero, zero, zero, zero + 1, text=b"a")
+    >>> rows = Rows(zero, zero + 1, zero, Strings(["a"]), zero, zero, zero + 1, text=b"a")
     >>> read_byte_level(rows)
     [True]
     """
@@ -177,7 +178,7 @@ def byte_named(token: str) -> int | None:
 def _back(detokenize: Callable[[Sequence[str]], str]) -> Reading:
     def read(rows: Rows) -> list[bool]:
         tokens = [token for token, kind in zip(rows.tokens(), rows.kind.tolist(), strict=True) if kind != EOS_KIND]
-        shown = [rows.strings[i] for i in rows.before.tolist()] if rows.lead else []
+        shown = [rows.strings.tokens[i] for i in rows.given.tolist()] if rows.lead else []
         whole = detokenize([*shown, *tokens]).encode(errors="replace")
         return [whole in (rows.lead + rows.text, rows.lead + rows.source)] * len(rows)
 
@@ -188,8 +189,8 @@ def _across(reading: Reading, rows: Rows) -> list[bool]:
     # Which events spell their spans, the first perhaps with bytes of the text given before the segment.
     right = reading(rows)
     for size in range(1, min(len(rows.lead), _LONGEST_ACROSS) + 1) if right and not right[0] else ():
-        starts = np.concatenate(([0], rows.starts[1:] + size))
-        longer = replace(rows, text=rows.lead[-size:] + rows.text, starts=starts, ends=rows.ends + size, lead=b"")
+        starts = np.concatenate(([0], rows.starts()[1:] + size))
+        longer = replace(rows, text=rows.lead[-size:] + rows.text, begins=starts, ends=rows.ends + size, lead=b"")
         again = reading(longer)
         if again[0]:
             return again

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.row_files import write_table
 from lmgauge.numerics.intervals import Interval
+from lmgauge.result_columns import column, flat_row, plain_values
 from lmgauge.result_list import Tabled, pandas_module
 
 if TYPE_CHECKING:
@@ -29,12 +30,12 @@ class Accuracy:
     right: int  # items in which the right text is preferred to all others
     # items in which others are as probable as the right text, and none more; each counts as tossing a coin would come out
     # on average: 1/2 of two
-    ties: int
+    ties: int = field(metadata=column("ties", form="count", drop=1))
     accuracy: float  # share of the items, ties counted so
     interval: Interval  # Wilson's, 95 %, of independent items
     # by how many bits (or bits a byte) the right text is preferred to the best of the others; mean over the items, infinite
     # where a text is impossible, None where both are
-    margin: float | None
+    margin: float | None = field(metadata=column("margin, bits", 2, "signed", drop=1))
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,12 @@ class Preference:
     measure: str
     difference: float  # accuracy of the second less that of the first
     # only_first, only_second: items that one has right and the other has not; of a tie and a miss, the tie is right
-    only_first: int
-    only_second: int
-    p_value: float  # of the hypothesis that both are right equally often: McNemar's test, exact
-    adjusted_p_value: float  # for the number of pairs of models or, in groups, of groups (Holm 1979)
+    only_first: int = field(metadata=column("only first right", form="count", drop=2))
+    only_second: int = field(metadata=column("only second", form="count", drop=2))
+    # of the hypothesis that both are right equally often: McNemar's test, exact
+    p_value: float = field(metadata=column("p", form="p", drop=1))
+    # for the number of pairs of models or, in groups, of groups (Holm 1979)
+    adjusted_p_value: float = field(metadata=column("p, adjusted", form="p"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,7 +95,7 @@ class Choices(Tabled):
     fingerprints: dict[str, Any]
     signature: str
     notes: tuple[str, ...]
-    rows: dict[str, list[Any]]
+    rows: dict[str, list[Any]] = field(repr=False)
 
     def accuracy(self, model: str | None = None, group: str = "", measure: str = RAW) -> Accuracy:
         """Return the accuracy of a model.
@@ -123,11 +126,7 @@ class Choices(Tabled):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return the accuracies as flat dicts, the rows of the data frame."""
-        rows = [asdict(one) for one in self.accuracies]
-        for row in rows:
-            interval = row.pop("interval")
-            row |= {"interval_low": interval["low"], "interval_high": interval["high"]}
-        return rows
+        return [flat_row(one) for one in self.accuracies]
 
     def items_to_pandas(self) -> pd.DataFrame:
         """Return `rows` as a data frame.
@@ -139,16 +138,9 @@ class Choices(Tabled):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the rows as plain values, full precision; infinities stay floats."""
-        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rows"}
-        means = {
-            model: {measure: self.mean_over_groups(model, measure) for measure in MEASURES}
-            for model in self.models * bool(self.groups)
-        }
-        return own | {
-            "accuracies": [asdict(one) for one in self.accuracies],
-            "preferences": [asdict(one) for one in self.preferences],
-            "mean_over_groups": means,
-        }
+        models = self.models if self.groups else ()
+        means = {model: {measure: self.mean_over_groups(model, measure) for measure in MEASURES} for model in models}
+        return {**plain_values(self), "mean_over_groups": means}
 
     def write_rows(self, path: str | os.PathLike[str]) -> None:
         """Write `rows`.

@@ -18,7 +18,7 @@ from lmgauge.evaluation.comparison.results import SIGNIFICANT, Comparisons
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.cuts import WordCounts
-from lmgauge.numerics.significance import holm
+from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.option_numbers import check_whole
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
@@ -51,10 +51,8 @@ def compare(
         answers, part = verdicts(runs[0], run, fact)
         collected.append((PairSums((runs[0], run), fact, part, text, documents, counts, examples), answers))
     _read([sums for sums, _ in collected if sums.part != NOTHING], text)
-    items = [judge(sums, answers, level=1 - SIGNIFICANT / len(facts)) for sums, answers in collected]
-    adjusted = holm([item.p_value for item in items])
-    items = [replace(item, p_value_holm=p) for item, p in zip(items, adjusted, strict=True)]
-    items = [replace(item, units_needed=None) if item.significant else item for item in items]
+    judged = holm_adjusted(judge(sums, answers, level=1 - SIGNIFICANT / len(facts)) for sums, answers in collected)
+    items = [replace(item, units_needed=None) if item.significant else item for item in judged]
     return Comparisons(tuple(items), tuple(run.name for run in runs), agreements(runs, facts))
 
 

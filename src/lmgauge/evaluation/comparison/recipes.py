@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,11 @@ from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_disti
 from lmgauge.evaluation.tally import Tally
 from lmgauge.figures import Scale
 from lmgauge.numerics.independence import caveats, in_words
-from lmgauge.numerics.intervals import Interval, Spread, interval_columns, spread
-from lmgauge.numerics.significance import holm
+from lmgauge.numerics.intervals import Interval, Spread, spread
+from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.numerics.units import difference_to_scale, nats_to_scale
-from lmgauge.result_list import ResultList
-from lmgauge.shown import Shown
+from lmgauge.result_columns import interval_columns
+from lmgauge.result_list import Result, ResultList
 from lmgauge.text.documents import Corpus
 
 Floats = NDArray[np.float64]
@@ -44,9 +44,10 @@ PERPLEXITY, BITS_PER_BYTE = "perplexity", "bits_per_byte"
 
 
 @dataclass(frozen=True, repr=False)
-class RecipeComparison(Shown):
+class RecipeComparison(Result):
     """One recipe compared with the first."""
 
+    STATED: ClassVar = ("significant",)
     first: str
     second: str
     runs: tuple[int, int]
@@ -66,10 +67,6 @@ class RecipeComparison(Shown):
         """Return True if the difference is significant, at 5 %, adjusted."""
         return self.p_value_holm < SIGNIFICANT
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, full precision."""
-        return asdict(self) | {"significant": self.significant}
-
     def _in_brief(self) -> str:
         return (
             f"recipe {self.second} / {self.first}: {self.metric} {self.figures[1]:.4f} / {self.figures[0]:.4f}, "
@@ -80,10 +77,6 @@ class RecipeComparison(Shown):
 @dataclass(frozen=True, repr=False)
 class RecipeComparisons(ResultList[RecipeComparison]):
     """Each recipe compared with the first, in order."""
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Return a dict for each comparison."""
-        return [item.to_dict() for item in self.items]
 
     def to_rows(self) -> list[dict[str, Any]]:
         names = ("first", "second", "metric", "difference", "seed_share", "p_value", "p_value_holm", "significant")
@@ -112,11 +105,8 @@ def compare_recipes(
         of_recipe[name] = [next(scored) for _ in group]
         _refuse_copies(group, of_recipe[name])
     first, *others = of_recipe
-    items = [_compared((first, name), (of_recipe[first], of_recipe[name]), columns, metric) for name in others]
-    adjusted = holm([item.p_value for item in items])
-    return RecipeComparisons(
-        tuple(replace(item, p_value_holm=p or item.p_value) for item, p in zip(items, adjusted, strict=True))
-    )
+    items = (_compared((first, name), (of_recipe[first], of_recipe[name]), columns, metric) for name in others)
+    return RecipeComparisons(holm_adjusted(items))
 
 
 def _check(recipes: Mapping[str, Sequence[Run]]) -> None:

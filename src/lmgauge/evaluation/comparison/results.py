@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from lmgauge.errors import CheckFailedError, InputError, UsageError
 from lmgauge.evaluation.comparison.comparability import Agreement, Verdict
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
-from lmgauge.numerics.intervals import Interval, interval_columns
-from lmgauge.numerics.lower_bound import marked, plain_figures
-from lmgauge.result_list import ResultList
-from lmgauge.shown import Shown
+from lmgauge.numerics.intervals import Interval
+from lmgauge.numerics.lower_bound import marked
+from lmgauge.result_columns import interval_columns, plain_values
+from lmgauge.result_list import Result, ResultList
 
 SIGNIFICANT = 0.05
 ROUNDING = 1e-6
@@ -38,7 +38,7 @@ class Difference:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Shown):
+class Comparison(Result):
     """One model beside the one it is compared with.
 
     Attributes:
@@ -81,6 +81,7 @@ class Comparison(Shown):
         [('perplexity', 0.287), ('bits_per_byte', -0.698), ('bits_per_character', -0.698), ('bits_per_word', -2.404)]
     """
 
+    STATED: ClassVar = ("significant",)
     first: str
     second: str
     verdicts: tuple[Verdict, ...]
@@ -203,12 +204,7 @@ class Comparisons(ResultList[Comparison]):
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, full precision."""
-        plain = asdict(self, dict_factory=plain_figures)
-        for item, comparison in zip(plain["items"], self.items, strict=True):
-            item["significant"] = comparison.significant
-        plain["comparisons"] = plain.pop("items")
-        return plain
+        return {"runs": self.runs, "agreements": plain_values(self.agreements), "comparisons": super().to_dict()}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each comparison and figure."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lmgauge.evaluation.row_files import write_table
-from lmgauge.numerics.intervals import Interval, interval_columns
-from lmgauge.numerics.lower_bound import plain_figures
+from lmgauge.numerics.intervals import Interval
+from lmgauge.result_columns import column, interval_columns, plain_values
 from lmgauge.result_list import Tabled
 
 
@@ -18,14 +18,16 @@ class ContextPoint:
 
     # All is infinite, without intervals, where a token has probability zero.
 
-    context: int  # most tokens that a prediction sees
+    context: int = field(metadata=column("context", form="count"))  # most tokens that a prediction sees
     log_probability: float  # of the counted tokens, nats
-    perplexity: float  # exp of minus the nats per token
-    bits_per_token: float  # bits_per_token, interval_per_token: with its 95 % interval; None for too little text
-    interval_per_token: Interval | None
-    bits_per_byte: float | None  # bits_per_byte, interval_per_byte: the same by the bytes of the counted tokens
-    interval_per_byte: Interval | None
-    zero_probability_events: int
+    perplexity: float = field(metadata=column("perplexity", 2, drop=3))  # exp of minus the nats per token
+    # bits_per_token, interval_per_token: with its 95 % interval; None for too little text
+    bits_per_token: float = field(metadata=column("bits/token"))
+    interval_per_token: Interval | None = field(metadata=column("95 % interval", drop=2))
+    # bits_per_byte, interval_per_byte: the same by the bytes of the counted tokens
+    bits_per_byte: float | None = field(metadata=column("bits/byte"))
+    interval_per_byte: Interval | None = field(metadata=column("95 %", drop=1))
+    zero_probability_events: int = field(metadata=column("p = 0", form="count", optional=True))
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,16 @@ class ContextStep:
 
     shorter: int
     longer: int
-    bits_per_token: float | None  # bits_per_token, interval_per_token: the difference and its 95 % interval
-    interval_per_token: Interval | None
-    bits_per_byte: float | None  # bits_per_byte, interval_per_byte: the same by bytes
-    interval_per_byte: Interval | None
-    p_value: float | None  # two-sided, of no difference; None for too little text, or with a token of probability zero
-    p_value_holm: float | None = None  # adjusted for the number of steps
+    # bits_per_token, interval_per_token: the difference and its 95 % interval
+    bits_per_token: float | None = field(metadata=column("bits/token", 4, "signed"))
+    interval_per_token: Interval | None = field(metadata=column("95 % interval", 4, "signed", drop=2))
+    # bits_per_byte, interval_per_byte: the same by bytes
+    bits_per_byte: float | None = field(metadata=column("bits/byte", 4, "signed"))
+    interval_per_byte: Interval | None = field(metadata=column("95 %", 4, "signed", drop=1))
+    # two-sided, of no difference; None for too little text, or with a token of probability zero
+    p_value: float | None = field(metadata=column("p", form="p", drop=3))
+    # adjusted for the number of steps
+    p_value_holm: float | None = field(default=None, metadata=column("p (Holm)", form="p"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,10 +102,6 @@ class ContextCurve(Tabled):
     signature: str
     notes: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values, full precision; infinities stay floats."""
-        return asdict(self, dict_factory=plain_figures)
-
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each length, with what it saves beside the length before, and no difference for the first."""
         steps = {step.longer: step for step in self.steps}
@@ -114,7 +116,7 @@ class ContextCurve(Tabled):
                 **_difference(steps.get(point.context)),
             }
             for point in self.points
-            for plain in [asdict(point, dict_factory=plain_figures)]
+            for plain in [plain_values(point)]
         ]
 
     def write_rows(self, path: str | os.PathLike[str]) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,7 @@ _OF_CONTEXTS = ("confidence", "right", "brier", "entropy", "came", "segments", "
 class Bin:
     """Forecasts of about the same probability."""
 
+    STATED: ClassVar = ("mean_forecast", "share_happened")
     low: float  # low, high: probabilities p with low < p <= high
     high: float
     forecasts: int

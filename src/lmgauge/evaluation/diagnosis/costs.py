@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.evaluation.slicing.ranges import Ranges
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.result_columns import column
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
 
@@ -21,9 +22,9 @@ class TokenCost:
     """What all occurrences of a token cost."""
 
     token: str  # as the model sees it
-    events: int
-    bits: float  # of those that the model does not hold impossible
-    zeros: int
+    events: int = field(metadata=column("events", form="count", drop=1))
+    bits: float = field(metadata=column("bits in all", 0, drop=2))  # of those that the model does not hold impossible
+    zeros: int = field(metadata=column("p = 0", form="count", optional=True))
 
     @property
     def mean_bits(self) -> float | None:
@@ -35,8 +36,8 @@ class TokenCost:
 class UnseenWord:
     """A word of the text that the model does not know: `<unk>` to it, or spelled."""
 
-    word: str  # as it stands in the text
-    events: int
+    word: str = field(metadata=column(""))  # as it stands in the text
+    events: int = field(metadata=column("events", form="count"))
     bits: float  # that they cost as `<unk>`; infinite where that is impossible
 
 

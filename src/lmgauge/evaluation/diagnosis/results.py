@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from lmgauge.evaluation.diagnosis.baselines import Baseline
@@ -14,7 +14,6 @@ from lmgauge.evaluation.diagnosis.spelling_costs import SpellingCosts
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
-from lmgauge.numerics.lower_bound import plain_figures
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_bits
 from lmgauge.result_list import Tabled
 
@@ -69,16 +68,11 @@ class Diagnosis(Tabled):
     spelling: SpellingCosts | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, full precision; infinities stay floats."""
-        plain = asdict(self, dict_factory=plain_figures)
+        plain: dict[str, Any] = super().to_dict()
         plain["slices"] = [{"name": slices.name, "unit": slices.unit, "rows": slice_rows(slices)} for slices in self.slices]
         for name in ("worst_tokens", "impossible_tokens", "worst_segments"):
             for example in plain[name]:
                 (example["bits"],) = example["bits"]
-        if self.calibration is not None:
-            for name in ("decades", "tenths"):
-                for bin_, one in zip(plain["calibration"][name], getattr(self.calibration, name), strict=True):
-                    bin_ |= {"mean_forecast": one.mean_forecast, "share_happened": one.share_happened}
         return plain
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.result_columns import column
 from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
 from lmgauge.text.segments import Segments
 
@@ -23,18 +24,18 @@ class PartOfBits:
     # "known" (words that the model knows), "unseen" (the event that a word is not known), "letters" (of these words),
     # "white space", "ends" (of segments)
     part: str
-    events: int
-    bits: float  # in all, without events of probability zero
-    share: float  # of all bits, 0 to 1
+    events: int = field(metadata=column("events", form="count", drop=2))
+    bits: float = field(metadata=column("bits in all", 0, "fixed", drop=3))  # without events of probability zero
+    share: float = field(metadata=column("share of bits", 2, "percent"))  # of all bits, 0 to 1
 
 
 @dataclass(frozen=True)
 class SpelledWord:
     """A word that is spelled."""
 
-    word: str  # without the white space before it
-    events: int  # how often it stands in the text
-    spelling_bits: float
+    word: str = field(metadata=column(""))  # without the white space before it
+    events: int = field(metadata=column("events", form="count"))  # how often it stands in the text
+    spelling_bits: float = field(metadata=column("bits of its letters", 2))
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class LengthOfWords:
 
     first: int  # first, last: characters of the shortest and the longest; the last is None where there is no limit
     last: int | None
-    events: int  # how many words, each occurrence counted
+    events: int = field(metadata=column("events", form="count", drop=1))  # how many words, each occurrence counted
     characters: int
     bits: float  # of their letters in all, the end of the word included
 
@@ -83,8 +84,8 @@ class SpellingSums:
         bits: NDArray[np.float64] = nats_to_bits(-table.extra[SPELLING][rows])
         characters = np.array([len(word) for word in words])
         codes = np.searchsorted(np.array(_LENGTHS), characters, side="right") - 1
-        for column, weights in enumerate((np.ones(len(rows)), characters, bits)):
-            self._lengths[:, column] += np.bincount(codes, weights, len(_LENGTHS))
+        for place, weights in enumerate((np.ones(len(rows)), characters, bits)):
+            self._lengths[:, place] += np.bincount(codes, weights, len(_LENGTHS))
         self._add_words(words, bits.tolist())
 
     def _add_words(self, words: list[str], bits: list[float]) -> None:

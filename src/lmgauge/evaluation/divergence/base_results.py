@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,6 @@ class SavedBase(Tabled):
     seed: int
     fingerprints: dict[str, str]
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return asdict(self) | {"path": str(self.path)}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one row, a column a field."""

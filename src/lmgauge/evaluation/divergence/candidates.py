@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +13,7 @@ from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.divergence.events import PairEvents
 from lmgauge.evaluation.divergence.results import CandidateTest
 from lmgauge.numerics.exact import exact_sum
-from lmgauge.numerics.significance import holm
+from lmgauge.numerics.significance import holm_adjusted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,11 +47,9 @@ def candidate_tests(candidates: Sequence[CandidateSums]) -> list[CandidateTest]:
     """Return a test of each pair of candidates, of their divergence and of their log loss; p-values adjusted by Holm."""
     # candidates: on the same events, in the order of their names on the command line.
     # -> all tests of the divergence, then all of the log loss; the second of a pair is the later candidate.
-    tests = []
+    tests: list[CandidateTest] = []
     for measure in (KL, LOG_LOSS):
-        own = [_tested(one, other, measure) for one, other in combinations(candidates, 2)]
-        adjusted = holm([test.p_value for test in own])
-        tests += [replace(test, p_value_holm=p) for test, p in zip(own, adjusted, strict=True)]
+        tests += holm_adjusted(_tested(one, other, measure) for one, other in combinations(candidates, 2))
     return tests
 
 

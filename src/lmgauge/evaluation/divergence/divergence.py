@@ -18,16 +18,18 @@ from lmgauge.distributions.pairs import Divergences
 from lmgauge.distributions.reduce import reduce_pair
 from lmgauge.distributions.reductions import Columns
 from lmgauge.errors import InputError
+from lmgauge.evaluation.diagnosis.costs import TokenCost, TokenCosts
 from lmgauge.evaluation.divergence.base_results import Storage
 from lmgauge.evaluation.divergence.candidates import CandidateSums, candidate_tests
 from lmgauge.evaluation.divergence.events import PairEvents, PairRows, collect
 from lmgauge.evaluation.divergence.figures import figures_of, worst_tokens
 from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 from lmgauge.evaluation.divergence.sample import Sample, draw
-from lmgauge.evaluation.divergence.slices import KlSlices
 from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.evaluation.origin import normalizer_of
-from lmgauge.evaluation.slicing.cuts import TrainingWords
+from lmgauge.evaluation.slicing.cuts import EventCuts, TrainingWords
+from lmgauge.evaluation.slicing.ranges import exact_sums, ranges_by_event
+from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.scores import ScoreBatch
 from lmgauge.signature import Signature, text_parts
@@ -247,3 +249,36 @@ def _notes(events: PairEvents, names: tuple[str, str]) -> Iterator[str]:
                 f"{mass[mass > 0].mean():.6g}, at worst to {worst:.6g}) "
                 "and were divided by their sum; see lmgauge audit"
             )
+
+
+class KlSlices:
+    """Collects KL(base || candidate) by slices of the text and by token, block by block."""
+
+    def __init__(self, corpus: Corpus, training: TrainingWords | None = None) -> None:
+        self._cuts, self._sums, self._tokens = EventCuts(corpus, training), CutSums(), TokenCosts()
+
+    def add(self, rows: PairRows) -> None:
+        """Add the events of a block; those where a model gives nothing a probability are left out."""
+        kl = rows.columns["kl_ab"]
+        defined = np.flatnonzero(~np.isnan(kl))
+        # What sums bits takes costs as log-probabilities: an infinite divergence is an event of probability zero.
+        table = replace(rows.b.of_rows(defined), logprob=-kl[defined], extra={})
+        ranges = ranges_by_event([table])
+        block, documents = rows.block, rows.block.documents
+        self._sums.add(
+            self._cuts.of(block, table, ranges, spans=len(table.ends) == len(table)),
+            ranges.segment,
+            [exact_sums(table, ranges.events[0])],
+            ranges.events[0],
+            first=block.first,
+            documents=documents,
+        )
+        self._tokens.add(table)
+
+    def finish(self) -> tuple[Slices, ...]:
+        """Return the slices of each way to cut the text, their mean KL in bits per event."""
+        return tuple(self._sums.finish("event"))
+
+    def costly(self, most: int) -> tuple[TokenCost, ...]:
+        """Return the tokens with most KL in all, bits."""
+        return self._tokens.most(most)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from lmgauge.evaluation.diagnosis.costs import TokenCost
 from lmgauge.evaluation.divergence.base_results import Storage
 from lmgauge.evaluation.slicing.sums import Slices
-from lmgauge.numerics.intervals import Interval, interval_columns
+from lmgauge.numerics.intervals import Interval
+from lmgauge.result_columns import column, interval_columns
 from lmgauge.result_list import ResultList, Tabled
 
 SIGNIFICANT = 0.05
@@ -39,9 +40,10 @@ class WorstToken:
     context: str  # what comes before it, at most twelve tokens of the segment
     token: str  # what came, as the models see it
     text: str  # the same as it stands behind the context, with the space before it, if any
-    kl_nats: float | None  # KL(A || B) of the two distributions; None where a model gives nothing a probability
-    p_a: float
-    p_b: float
+    # KL(A || B) of the two distributions; None where a model gives nothing a probability
+    kl_nats: float | None = field(metadata=column("KL, nats"))
+    p_a: float = field(metadata=column("p in A", 3, "probability"))
+    p_b: float = field(metadata=column("p in B", 3, "probability"))
     top_a: str | None  # top_a, top_b: the most probable token of each model; None where it is not known
     top_a_probability: float | None
     top_b: str | None
@@ -140,25 +142,25 @@ class Divergence(Tabled):
     total_events: int
     segments: int
     total_segments: int
-    kl_ab_nats: Figure
-    kl_ab_bits: Figure
-    kl_ba_nats: Figure
-    kl_ba_bits: Figure
+    kl_ab_nats: Figure = field(metadata=column("KL(A || B), nats", 6))
+    kl_ab_bits: Figure = field(metadata=column("KL(A || B), bits", 6))
+    kl_ba_nats: Figure = field(metadata=column("KL(B || A), nats", 6))
+    kl_ba_bits: Figure = field(metadata=column("KL(B || A), bits", 6))
     kl_ab_without_infinite_nats: float | None
     infinite_kl_ab: int
     infinite_kl_ba: int
     kl_ab_quantiles_nats: dict[str, float]
-    jensen_shannon_bits: Figure
-    total_variation: Figure
-    top_1_agreement: Figure
-    top_k_overlap: dict[int, Figure]
-    log_probability_change_nats: Figure
-    probability_change: Figure
-    probability_change_rms: Figure
+    jensen_shannon_bits: Figure = field(metadata=column("Jensen-Shannon, bits", 6))
+    total_variation: Figure = field(metadata=column("total variation", 6))
+    top_1_agreement: Figure = field(metadata=column("top-1 agreement, %", 2, scale=100))
+    top_k_overlap: dict[int, Figure] = field(metadata=column("top-{} overlap, %", 2, scale=100))
+    log_probability_change_nats: Figure = field(metadata=column("true token: change of ln p", 6))
+    probability_change: Figure = field(metadata=column("true token: change of p, %", 4, scale=100))
+    probability_change_rms: Figure = field(metadata=column("true token: RMS change of p, %", 4, scale=100))
     probability_change_quantiles: dict[str, float]
-    perplexity_a: Figure
-    perplexity_b: Figure
-    perplexity_ratio: Figure
+    perplexity_a: Figure = field(metadata=column("perplexity of A", 3))
+    perplexity_b: Figure = field(metadata=column("perplexity of B", 3))
+    perplexity_ratio: Figure = field(metadata=column("perplexity of B / A", 5))
     token_errors: TokenErrors | None
     zero_probability_a: int
     zero_probability_b: int
@@ -177,10 +179,6 @@ class Divergence(Tabled):
     notes: tuple[str, ...]
     storage: Storage | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values, full precision; infinities stay floats."""
-        return asdict(self)
-
     def to_llama_cpp(self) -> str:
         """Return the figures as `llama-perplexity --kl-divergence` prints them, under the same names.
 
@@ -197,7 +195,7 @@ class Divergence(Tabled):
 
     def figures(self) -> dict[str, Figure]:
         """Return the figures by the names of their attributes; of each k of `top_k_overlap` `top_k_overlap` with it."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
         figures = {name: value for name, value in own.items() if isinstance(value, Figure)}
         return figures | {f"top_{k}_overlap": figure for k, figure in self.top_k_overlap.items()}
 
@@ -243,10 +241,6 @@ class CandidateDivergences(ResultList[Divergence]):
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each candidate and figure."""
         return [{"base": item.a, "candidate": item.b} | row for item in self.items for row in item.to_rows()]
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Return the candidates, each as a dict of plain values."""
-        return [item.to_dict() for item in self.items]
 
     def _in_brief(self) -> str:
         values = [(item.b, item.kl_ab_nats.value) for item in self.items]

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
 from lmgauge.numerics.units import LN_2
+from lmgauge.result_columns import column
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.999
@@ -42,11 +43,12 @@ _MOST = {"js": LN_2, "tv": 1.0}
 class StorageError:
     """How far a figure from a stored base can be from that of the whole distributions."""
 
-    standard_error: float | None  # of the mean, from the draws alone; 0 where all is stored
+    # of the mean, from the draws alone; 0 where all is stored
+    standard_error: float | None = field(metadata=column("standard error", 2, drop=1))
     # low, high: the figure of the whole distributions lies between them, proven for any models, unless draws fell out as
     # they do in 1 - `confidence` of all files; `high` is None where nothing is proven
-    low: float
-    high: float | None
+    low: float = field(metadata=column("at least", 6))
+    high: float | None = field(metadata=column("at most", 6))
     confidence: float = CONFIDENCE
 
 

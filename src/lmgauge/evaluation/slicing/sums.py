@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from lmgauge.evaluation.slicing.ranges import Floats, Ints
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN, Spread, spread, sums_by
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.numerics.significance import holm
+from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.result_columns import column
 
 Cut = tuple[str, Sequence[str], Ints]
 _FULL = 8  # cells a range, up to which a table of all cells is quicker than sorting
@@ -24,26 +25,27 @@ _MOST_CELLS = 1 << 20
 class Slice:
     """One slice of the text."""
 
-    label: str
+    label: str = field(metadata=column(""))
     segments: int  # segments that have any of it
-    ranges: int
+    ranges: int = field(metadata=column("events", form="count", drop=1))
     size: int  # bytes (or events, where bytes are not to be compared) in it
     bits: tuple[float, ...]  # of each model in all; infinite with an event of probability zero
     # of each model, per byte (or event); a `LowerBound` where the model's bits per byte are one
     bits_per_unit: tuple[float | None, ...]
     # of the second model from the first, bits per byte (or event); None for one model, infinite or undefined values
-    difference: float | None = None
+    difference: float | None = field(default=None, metadata=column("difference", 3, "signed"))
     # 95 %, low and high: for two models of the difference, for one of its bits per byte (or event). Over documents or,
     # where unknown, as `numerics.intervals.spread` does; None for fewer than six, and with an event of probability zero.
     # For one model that of a group of fewer than six documents is about text like these.
-    interval: tuple[float, float] | None = None
+    interval: tuple[float, float] | None = field(default=None, metadata=column("95 % interval", 3, "signed", drop=2))
     # two-sided, below 0.05 if and only if the interval leaves out 0; None without one, and for one model
-    p_value: float | None = None
+    p_value: float | None = field(default=None, metadata=column("p", form="p", drop=2))
     zeros: tuple[int, ...] = ()  # of each model, events of probability zero
     finite_bits: tuple[float, ...] = ()  # of each model, without those events
     unit: str = ""
     units: int = 0
-    p_value_holm: float | None = None  # adjusted for the slices of the table
+    # adjusted for the slices of the table
+    p_value_holm: float | None = field(default=None, metadata=column("p (Holm)", form="p", drop=3))
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class SliceSums:
         self._exact: list[list[int]] = [[] for _ in range(tables)]
         self._zeros = np.zeros((0, tables), np.int64)
         self._counts = np.zeros((0, 3), np.int64)  # segments, ranges, size
-        self._cells: _SegmentCells | _Cells = _SegmentCells() if whole_segments else _Cells()
+        self._cells = _Cells(whole_segments)
 
     def add(
         self,
@@ -113,8 +115,8 @@ class SliceSums:
         ranges_in = np.bincount(cell_of, minlength=len(slice_of))
         events_in = ranges_in if events is None else np.bincount(cell_of, events, len(slice_of))
         sizes = np.bincount(cell_of, size, len(slice_of))
-        for column, counted in enumerate((ranges_in > 0, events_in, sizes)):
-            self._counts[:, column] += np.bincount(slice_of, counted, width).astype(np.int64)
+        for place, counted in enumerate((ranges_in > 0, events_in, sizes)):
+            self._counts[:, place] += np.bincount(slice_of, counted, width).astype(np.int64)
         # Events of probability zero are counted beside: one of them would make a sum infinite, and no difference could be
         # seen.
         nats = _finite(sums[0]) - _finite(sums[1]) if self._tables == 2 else -_finite(sums[0])
@@ -135,9 +137,8 @@ class SliceSums:
 
     def finish(self, unit: str) -> Slices:
         """Return the slices with their bits, and how sure each difference is."""
-        rows = [self._row(code) for code in range(len(self._counts)) if self._counts[code, 1]]
-        adjusted = holm([row.p_value for row in rows])
-        return Slices(self.name, unit, tuple(replace(row, p_value_holm=p) for row, p in zip(rows, adjusted, strict=True)))
+        rows = (self._row(code) for code in range(len(self._counts)) if self._counts[code, 1])
+        return Slices(self.name, unit, holm_adjusted(rows))
 
     def _row(self, code: int) -> Slice:
         segments, ranges, size = self._counts[code].tolist()
@@ -210,34 +211,15 @@ class CutSums:
         return [slices for slices in (sums.finish(unit) for sums in self.cuts.values()) if slices.rows]
 
 
-class _SegmentCells:
-    """Values and sizes for a way to cut that cuts no segment: a row for each."""
-
-    # A slice of few documents is treated as `spread` treats a text of few: what is said is about text like these.
-
-    def __init__(self) -> None:
-        self._known = False
-        self._parts: list[tuple[Ints, Ints, Floats, Floats]] = []  # unit, slice, value, size
-
-    def add(self, units: Ints, slices: Ints, values: Floats, sizes: Floats, *, known: bool) -> None:
-        # Add segments, each once: unit, slice, value in nats and size, [segments] each.
-        self._known = known
-        self._parts.append((units, slices, values, sizes))
-
-    def spread(self, code: int | None, total: float) -> Spread | None:
-        if len(self._parts) != 1:
-            unit, codes, values, sizes = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-            self._parts = [(unit, codes, values, sizes)]
-        return _spread(self._parts[0], code, total, known=self._known)
-
-
 class _Cells:
     """Values and sizes of the cells (unit, slice), where a unit is a document or, if documents are unknown, a segment."""
 
-    # Where cells become too many, neighboring units are added up in pairs.
+    # Where cells become too many, neighboring units are added up in pairs. A way to cut that cuts no segment has a row for
+    # each segment, as it is: a slice of few documents is treated as `spread` treats a text of few, which is said about text
+    # like these.
 
-    def __init__(self) -> None:
-        self._known = False
+    def __init__(self, whole_segments: bool) -> None:
+        self._known, self._whole_segments = False, whole_segments
         self._pooled = 0  # a unit is 2^pooled documents or segments that follow each other
         self._parts: list[tuple[Ints, Ints, Floats, Floats]] = []  # unit, slice, value, size
         self._held = 0
@@ -247,7 +229,7 @@ class _Cells:
         self._known = known
         self._parts.append((units >> self._pooled, slices, differences, sizes))
         self._held += len(units)
-        while self._held > _MOST_CELLS:
+        while self._held > _MOST_CELLS and not self._whole_segments:
             joined = self._joined()
             if len(joined[0]) > _MOST_CELLS // 2:
                 # Half as many units, each of two neighbors: units [4, 5, 6] -> [2, 2, 3]. What neighbors share is kept in
@@ -258,8 +240,10 @@ class _Cells:
             self._parts, self._held = [joined], len(joined[0])
 
     def _joined(self) -> tuple[Ints, Ints, Floats, Floats]:
-        # Each cell once, by unit and then slice.
+        # Each cell once, by unit and then slice; segments as they are.
         unit, code, difference, size = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        if self._whole_segments:
+            return unit, code, difference, size
         width = int(code.max()) + 1
         # units [7, 7, 8], slices [1, 1, 0], width 2 -> keys [15, 15, 16] -> cells of unit 7, 8 and slice 1, 0
         cells, inverse = np.unique(unit * width + code, return_inverse=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.row_files import writing_table
-from lmgauge.result_list import pandas_module
-from lmgauge.shown import Shown
+from lmgauge.result_columns import plain_values
+from lmgauge.result_list import Result, pandas_module
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class WordSurprisals(Shown):
+class WordSurprisals(Result):
     """The surprisal of each word or region of texts; prints as a table, and becomes a data frame.
 
     Attributes:
@@ -59,8 +59,7 @@ class WordSurprisals(Shown):
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, full precision; infinities stay floats."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "rows"} | {"rows": self.to_rows()}
+        return {**plain_values(self), "rows": self.to_rows()}
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.digests import digest
-from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions, rows_among
+from lmgauge.distributions.blocks import BatchDistributions, BlockDistributions, rows_among
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
@@ -194,39 +194,29 @@ class CacheModel(ScoresStrings):
         return f"CacheModel({self.label}, {len(self.vocabulary):,} tokens)"
 
 
-class _Walk(BlockDistributions):
+class _Walk(BatchDistributions):
     """The distributions of a cache at events of one block; blocks are walked in order, each once."""
 
     def __init__(self, counts: CacheCounts, batch: ScoreBatch, rows: NDArray[np.int64]) -> None:
-        self._counts, self._batch, self._rows, self._walked = counts, batch, rows, 0
-        self.vocabulary_size = counts.size
+        super().__init__(batch.of_rows(rows), counts.size)
+        self._counts, self._ids, self._rows, self._walked = counts, batch.token_ids, rows, 0
 
-    def __len__(self) -> int:
-        return len(self._rows)
+    def tile(self, rows: slice, targets: NDArray[np.int64]) -> Tile:
+        p = np.empty((len(targets), self.vocabulary_size))
+        for place, row in enumerate(self._rows[rows].tolist()):
+            self._walk(row)
+            p[place] = self._counts.distribution()
+        with np.errstate(divide="ignore"):
+            logprob = np.log(p)
+        return Tile(lambda: logprob, targets)
 
-    def tiles(self) -> Iterator[Tile]:
-        ids = self._batch.token_ids.astype(np.int64)
-        at_a_time = max(1, TILE_ENTRIES // self._counts.size)
-        for begin in range(0, len(self._rows), at_a_time):
-            rows = self._rows[begin : begin + at_a_time]
-            p = np.empty((len(rows), self._counts.size))
-            for place, row in enumerate(rows.tolist()):
-                self._walk(ids, row)
-                p[place] = self._counts.distribution()
-            with np.errstate(divide="ignore"):
-                logprob = np.log(p)
-            yield Tile(lambda logprob=logprob: logprob, ids[rows])  # type: ignore[misc]
-
-    def _walk(self, ids: NDArray[np.int64], row: int) -> None:
-        for token in ids[self._walked : row].tolist():
+    def _walk(self, row: int) -> None:
+        for token in self._ids[self._walked : row].tolist():
             self._counts.add(token)
         self._walked = max(self._walked, row)
 
     def end(self) -> None:
-        self._walk(self._batch.token_ids.astype(np.int64), len(self._batch))
-
-    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        return self._batch.of_rows(self._rows)
+        self._walk(len(self._ids))
 
 
 @dataclass

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions
+from lmgauge.distributions.blocks import BatchDistributions, BlockDistributions
 from lmgauge.distributions.pairs import KullbackLeibler
 from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
 from lmgauge.distributions.tile import Tile
@@ -31,7 +30,7 @@ class Rows(Protocol):
         ...
 
 
-class RowBlock(BlockDistributions):
+class RowBlock(BatchDistributions):
     """The distributions at some events of a block of text, each a row over the vocabulary."""
 
     # contexts: uint32 [n, order - 1], their contexts.
@@ -39,21 +38,11 @@ class RowBlock(BlockDistributions):
     parallel = True
 
     def __init__(self, whole: Rows, batch: ScoreBatch, contexts: Contexts) -> None:
-        self._rows, self._batch, self._contexts = whole, batch, contexts
-        self.vocabulary_size = whole.words
+        super().__init__(batch, whole.words)
+        self._rows, self._contexts = whole, contexts
 
-    def __len__(self) -> int:
-        return len(self._batch)
-
-    def tiles(self) -> Iterator[Tile]:
-        targets = self._batch.token_ids.astype(np.int64)
-        at_a_time = max(1, TILE_ENTRIES // self.vocabulary_size)
-        for begin in range(0, len(self), at_a_time):
-            end = begin + at_a_time
-            yield _RowTile(self._rows, self._contexts[begin:end], targets[begin:end])
-
-    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        return self._batch
+    def tile(self, rows: slice, targets: NDArray[np.int64]) -> Tile:
+        return _RowTile(self._rows, self._contexts[rows], targets)
 
 
 class NgramBlock(RowBlock):

@@ -1,12 +1,11 @@
 """What minicons returns, as it is saved: lists of `token_score` as JSON, and data frames as CSV or TSV."""
 
 # `token_score` gives log-probabilities or surprisals, in nats or (`base_two`) in bits, and a first token without a context
-# the score 0. Neither unit nor sign is written down, so that they are read off names of columns and a stated perplexity, or
-# named by the user, and never guessed.
+# the score 0. Neither unit nor sign is written down: the unit is read off the names of columns, or named by the user, and
+# never guessed.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -15,15 +14,13 @@ from typing import Any, NamedTuple
 from lmgauge.choices import LogUnit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.readable import first_few, visible
-from lmgauge.scores.imports.log import TO_NATS, Log, LoggedSegment, number, score_of
+from lmgauge.scores.imports.log import Log, LoggedSegment, score_of
 from lmgauge.scores.imports.log_file import LogFile
 
 _TOKENS = ("token", "word", "piece")
 _SENTENCES = ("sentence_id", "sent_id", "sentid", "sentence", "segment", "item", "text_id", "id")
-_PERPLEXITIES = ("perplexity", "ppl")
 _SCORE = re.compile(r"(?i)(neg_?log_?prob|surprisal|log_?prob(?:ability)?|score)(?:[_ (]*(nats|bits|log10|base_?two)\)?)?")
 _BITS = ("base_two", "basetwo", "bits")
-_CLOSE = 1e-3  # relative: of a stated perplexity
 _FIRST = "{:,} first tokens have the score 0, which is minicons' sign for none; they are not scored"
 _ASK = "name the unit with --log-unit nats or --log-unit bits (minicons: nats, with base_two bits)"
 
@@ -50,7 +47,7 @@ def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
         # The first token of a model that has no BOS token, or the BOS token itself.
         missing = values[:1] == [0.0]
         log.remark(_FIRST, int(missing))
-        scores = [log.nats(sign * value, where) if value else 0.0 for value in values]
+        scores: list[float | None] = [log.nats(sign * value, where) if value else 0.0 for value in values]
         yield LoggedSegment(where, pieces, [None, *scores[1:]] if missing else scores)
 
 
@@ -96,23 +93,20 @@ class _Columns(NamedTuple):
     token: str
     score: str
     sentence: str | None
-    perplexity: str | None
     unit: LogUnit | None
 
 
 def _columns(names: Sequence[str], chosen: str = "") -> _Columns | None:
     # Columns of a table by their names, that of scores as chosen; None if it has no tokens or no scores.
     own = {name.lower(): name for name in reversed(names)}
-    token, sentence, perplexity = (
-        next((own[name] for name in known if name in own), None) for known in (_TOKENS, _SENTENCES, _PERPLEXITIES)
-    )
+    token, sentence = (next((own[name] for name in known if name in own), None) for known in (_TOKENS, _SENTENCES))
     scores = [name for name in names if (name == chosen if chosen else _SCORE.fullmatch(name))]
     if token is None or not scores:
         return None
     units = {name: match[2].lower() for name in scores if (match := _SCORE.fullmatch(name)) and match[2]}
     score = next(iter(units), scores[0])
     unit: Any = "bits" if units.get(score) in _BITS else units.get(score)
-    return _Columns(token, score, sentence, perplexity, unit)
+    return _Columns(token, score, sentence, unit)
 
 
 def _of_table(file: LogFile, log: Log) -> Iterator[_Sentence]:
@@ -131,19 +125,4 @@ def _of_table(file: LogFile, log: Log) -> Iterator[_Sentence]:
         part = list(rows)
         where = f"{file.path}, line {part[0].number}"
         values = [score_of(row.fields[columns.score], f"{file.path}, line {row.number}") for row in part]
-        stated = None if columns.perplexity is None else part[0].fields[columns.perplexity]
-        if stated is not None and log.unit is None:
-            log.unit = _unit_of(values, number(stated, where))
-            if log.unit is not None:
-                log.remark(f"the unit is {log.unit}: so the scores give the perplexity that the file states")
         yield where, [str(row.fields[columns.token]) for row in part], values
-
-
-def _unit_of(values: Sequence[float], perplexity: float) -> LogUnit | None:
-    # One unit in which scores give a perplexity; None if none does, or several do.
-    scored = [abs(value) for value in values if value]
-    if not scored or not 1 < perplexity < math.inf:
-        return None
-    mean = math.fsum(scored) / len(scored)
-    fits = [unit for unit, to_nats in TO_NATS.items() if abs(to_nats(mean) - math.log(perplexity)) <= _CLOSE]
-    return fits[0] if len(fits) == 1 else None

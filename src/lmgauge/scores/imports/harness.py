@@ -12,7 +12,7 @@ from typing import Any
 
 from lmgauge.errors import InputError
 from lmgauge.scores.imports.log import Log, LoggedSegment, shown
-from lmgauge.scores.imports.log_file import LogFile, of_object
+from lmgauge.scores.imports.log_file import LogFile
 
 
 def recognizes(head: bytes) -> bool:
@@ -26,14 +26,14 @@ def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
     log.states("nats", "lm-evaluation-harness")
     seen: set[str] = set()
     for where, record in file.values():
-        doc_id = str(of_object(record, "doc_id", (int, str), where))
+        doc_id = str(_member(record, "doc_id", (int, str), where))
         if doc_id in seen:
             log.remark("{:,} records repeat a document, as further filters do; the first of each counts")
             continue
         seen.add(doc_id)
-        requests = of_object(record, "arguments", (list, dict), where)
+        requests = _member(record, "arguments", (list, dict), where)
         asked = [_strings(request, where) for request in (requests.values() if isinstance(requests, dict) else requests)]
-        replies = of_object(record, "resps", list, where)
+        replies = _member(record, "resps", list, where)
         if len(asked) != len(replies) or not asked:
             raise InputError(f"{where}: has {len(replies)} replies (resps) to {len(asked)} requests (arguments)")
         for texts, reply in zip(asked, replies, strict=True):
@@ -70,3 +70,11 @@ def _logprob(reply: Any, where: str) -> Any:
             break
         value = value[0]
     raise InputError(f"{where}: a reply (resps) is {shown(reply)}, not a log-probability")
+
+
+def _member(value: Any, name: str, kind: type | tuple[type, ...], where: str) -> Any:
+    member = value.get(name) if isinstance(value, dict) else None
+    if not isinstance(member, kind):
+        what = f"{name} is {shown(member)}" if isinstance(value, dict) and name in value else f"has no {name}"
+        raise InputError(f"{where}: {what}; was it written by the program that it was read as?")
+    return member

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 
 from lmgauge.errors import InputError
@@ -18,47 +17,47 @@ _MOST_HEADLESS = 256  # bytes that a first token may have
 _NEAR = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Laid:
-    """Tokens of a segment with their places."""
-
-    first: int  # number of the first token that is text
-    ends: Sequence[int]  # where each token from there on ends, bytes; tokens behind these are not text
-    exact: bool = True  # True if the tokens give the text back
-    beheaded: bool = False  # True if the text begins before the first of them
-    crosses: bool = False  # True if the first begins in the text that is given before the segment
-
-    def behind(self, given: int) -> Laid:
-        """Return the tokens that end behind given text, with their places in what follows it."""
-        # Laid(0, [3, 7, 11]).behind(5) -> Laid(first=1, ends=[2, 6], exact=True, beheaded=False, crosses=True)
-        before = bisect_right(self.ends, given)
-        begin = self.ends[before - 1] if before else 0
-        ends = [end - given for end in self.ends[before:]]
-        return Laid(self.first + before, ends, self.exact, self.beheaded and not before, begin < given)
-
-
 def lay(
     segment: LoggedSegment, text: bytes, *, given: bytes = b"", words: bool = False, place_name: str = "the text"
-) -> Laid:
-    """Return where the tokens of a segment are in its text."""
+) -> LoggedSegment:
+    """Return the tokens of a segment that are its text, with their places."""
     # lay(LoggedSegment("log, line 1", ["the", "Ġcat"], [None, -1.5]), b"the cat").ends -> [3, 7]
     differs = partial(_differs, f"{segment.where}: the log is not about {place_name}")
     if segment.text is not None:
-        return _lay_whole(segment.text, text, differs)
-    laid = (_lay_words if words else _lay_pieces)(segment, given + text, differs)
-    return laid.behind(len(given)) if given else laid
+        return _lay_whole(segment, segment.text, text, differs)
+    return (_lay_words if words else _lay_pieces)(segment, given + text, differs).behind(len(given))
 
 
-def _lay_whole(logged: str, text: bytes, differs: Callable[..., InputError]) -> Laid:
+def fit(segment: LoggedSegment, *texts: bytes) -> LoggedSegment | None:
+    """Return those tokens of a segment that give back one of the texts, laid on it; None if none do."""
+    # A first token without a score that is not text of the segment is the model's BOS token.
+    firsts = (0, 1) if segment.logprob[:1] == [None] and segment.pieces[0].strip() else (0,)
+    for generated in segment.generated:
+        for text in texts:
+            for first in firsts:
+                part = segment.part(first, len(segment.pieces) - generated)
+                if part.pieces and (ends := place(part.pieces, text)) is not None:
+                    return replace(part, ends=ends, generated=(generated,), headless=False)
+    return None
+
+
+def without_bos(segment: LoggedSegment, text: bytes) -> LoggedSegment:
+    """Return the tokens of a segment that no reading gives the text of: those neither generated nor a BOS token."""
+    last = len(segment.pieces) - segment.generated[0]
+    first = _bytes(segment.pieces[0]).strip() if segment.logprob[:1] == [None] else b""
+    return segment.part(int(bool(first) and not text.lstrip().startswith(first)), last)
+
+
+def _lay_whole(segment: LoggedSegment, logged: str, text: bytes, differs: Callable[..., InputError]) -> LoggedSegment:
     own = logged.encode("utf-8", "surrogatepass").replace(b"\r\n", b"\n")
     if own != text:
         pairs = enumerate(zip(own, text, strict=False))
         common = next((i for i, (one, other) in pairs if one != other), min(len(own), len(text)))
         raise differs(text, common, "text", own[common:])
-    return Laid(0, [len(text)])
+    return replace(segment, ends=[len(text)])
 
 
-def _lay_words(segment: LoggedSegment, text: bytes, differs: Callable[..., InputError]) -> Laid:
+def _lay_words(segment: LoggedSegment, text: bytes, differs: Callable[..., InputError]) -> LoggedSegment:
     # Lay words: each begins where the one before ended, white space included, and `</s>` takes what is left.
     kinds = segment.kinds or [TOKEN] * len(segment.pieces)
     ends: list[int] = []
@@ -77,32 +76,24 @@ def _lay_words(segment: LoggedSegment, text: bytes, differs: Callable[..., Input
         raise differs(text, match.start(), "", b"")
     if ends and kinds[-1] != EOS_KIND:
         ends[-1] = len(text)
-    return Laid(0, ends)
+    return replace(segment, ends=ends)
 
 
-def _lay_pieces(segment: LoggedSegment, text: bytes, differs: Callable[..., InputError]) -> Laid:
-    pieces = segment.pieces
-    # A first token without a score that is not text of the segment is the model's BOS token.
-    firsts = (0, 1) if segment.logprob[:1] == [None] and pieces[0].strip() else (0,)
-    for generated in segment.generated:
-        for first in firsts:
-            part = pieces[first : len(pieces) - generated]
-            if part and (ends := place(part, text)) is not None:
-                return Laid(first, ends)
-        part = pieces[: len(pieces) - generated]
-        if segment.headless and part and (ends := _place_behind(part, text)):
-            return Laid(0, ends, beheaded=True)
-    first = int(len(firsts) == 2 and not text.lstrip().startswith(_bytes(pieces[0]).strip()))
-    last = len(pieces) - segment.generated[0]
-    part = pieces[first:last]
-    if not part or segment.headless or left_out(part, text) is not None:
-        at, number, piece = _first_difference(pieces[first:], text)
+def _lay_pieces(segment: LoggedSegment, text: bytes, differs: Callable[..., InputError]) -> LoggedSegment:
+    if (laid := fit(segment, text)) is not None:
+        return laid
+    if segment.headless and (behind := _place_behind(segment.pieces, text)):
+        return replace(segment, ends=behind)
+    part = without_bos(segment, text)
+    if not part.pieces or segment.headless or left_out(part.pieces, text) is not None:
+        first = len(segment.pieces) - segment.generated[0] - len(part.pieces)
+        at, number, piece = _first_difference(segment.pieces[first:], text)
         raise differs(text, at, f"token {first + number}", piece)
-    return Laid(first, approximate(part, text), exact=False)
+    return replace(part, ends=approximate(part.pieces, text), exact=False)
 
 
 def _place_behind(pieces: Sequence[Piece], text: bytes) -> list[int]:
-    first = _bytes(pieces[0])
+    first = _bytes(pieces[0]) if pieces else b""
     for begin in range(1, _MOST_HEADLESS + 1) if first else ():
         if text.startswith(first, begin) and (ends := place(pieces, text[begin:])) is not None:
             return [begin + end for end in ends]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from lmgauge.choices import LogUnit
@@ -23,18 +24,42 @@ _MOST_SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class LoggedSegment:
-    """What a program wrote of one segment."""
+    """What a program wrote of one segment, and where that lies in the text once it is laid there."""
 
     where: str  # file and line or record, for messages
     pieces: Sequence[Piece]  # its tokens, [n], as the program shows them
-    logprob: Sequence[float | None]  # [n], nats; None where the program gives none, as of first tokens
+    logprob: list[float | None]  # [n], nats; None where the program gives none, as of first tokens
     kinds: Sequence[int] | None = None  # [n], as in the score table; None if all are tokens
     contexts: Sequence[int] | None = None  # [n], length of the n-gram that matched; None if the program does not say
     text: str | None = None  # the segment's own text, where the log has it; its tokens are then one
     given: str | None = None  # the text before it that was given, where the log has both
     document: str | None = None  # what it belongs to, where the log says it
     generated: tuple[int, ...] = (0,)  # tokens at the end that may be the model's own, the likeliest count first
-    headless: bool = False  # True if tokens may be missing at its beginning
+    headless: bool = False  # True if tokens may be missing at its beginning; laid, if they are
+    ends: Sequence[int] = ()  # [n], once it is laid: where each token ends, bytes
+    exact: bool = True  # False if the tokens do not give the text back
+    crosses: bool = False  # True if the first token begins in the text that is given before the segment
+
+    def part(self, first: int, last: int | None = None) -> LoggedSegment:
+        """Return some of its tokens."""
+        if not first and last in (None, len(self.pieces)):
+            return self
+        columns = {name: getattr(self, name) for name in ("pieces", "logprob", "kinds", "contexts", "ends")}
+        return replace(self, **{name: values[first:last] for name, values in columns.items() if values is not None})
+
+    def after(self, first: int, offset: int) -> LoggedSegment:
+        """Return its tokens from one on, with their places in the text behind the first bytes."""
+        # LoggedSegment("log", ["the", " cat"], [-1.0, -2.0], ends=[3, 7]).after(1, 3).ends -> [4]
+        part = self.part(first)
+        return replace(part, ends=[end - offset for end in part.ends])
+
+    def behind(self, given: int) -> LoggedSegment:
+        """Return the tokens that end behind given text of so many bytes, with their places in what follows it."""
+        if not given:
+            return self
+        before = bisect_right(self.ends, given)
+        begin = self.ends[before - 1] if before else 0
+        return replace(self.after(before, given), headless=self.headless and not before, crosses=begin < given)
 
 
 class LoggedWord(NamedTuple):
@@ -84,7 +109,7 @@ class Log:
 def sentence(where: str, words: Sequence[LoggedWord], log: Log) -> LoggedSegment:
     """Return the segment of a sentence of words."""
     pieces = [word.text.encode("utf-8", "surrogateescape") for word in words]
-    logprob = [log.nats(word.log10, where) for word in words]
+    logprob: list[float | None] = [log.nats(word.log10, where) for word in words]
     return LoggedSegment(where, pieces, logprob, [word.kind for word in words], [word.order for word in words])
 
 

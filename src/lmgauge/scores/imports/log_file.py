@@ -18,10 +18,9 @@ from lmgauge.records.lines import UTF8_BOM, cut_lines, line_blocks
 from lmgauge.records.records import Fields, RecordReader, Row
 from lmgauge.records.separated import Reader as SeparatedReader
 from lmgauge.records.sources import Source, find_sources
-from lmgauge.scores.imports.log import shown
 
 HEAD_BYTES = 1 << 20
-LARGEST_VALUE = 1 << 28
+_LARGEST_VALUE = 1 << 28
 """Bytes of a JSON value that is held at a time."""
 _LONGEST_CELL = 1 << 22
 _CHUNK = 1 << 20
@@ -96,7 +95,7 @@ class LogFile:
             for number, line in self.lines():
                 if line.strip():
                     where = f"{self.path}, line {number}"
-                    yield where, parsed(line, where)
+                    yield where, _parsed(line, where)
         elif isinstance(whole, list):
             for number, item in enumerate(whole, 1):
                 yield f"{self.path}, item {number}", item
@@ -115,28 +114,15 @@ class LogFile:
         content = bytearray()
         for chunk in read_chunks(self.source, _CHUNK):
             content += chunk
-            if len(content) > LARGEST_VALUE:
+            if len(content) > _LARGEST_VALUE:
                 raise InputError(
-                    f"{self.path}: is one JSON value of more than {LARGEST_VALUE:,} bytes; write it as JSON lines"
+                    f"{self.path}: is one JSON value of more than {_LARGEST_VALUE:,} bytes; write it as JSON lines"
                 )
-        return parsed(content.decode("utf-8-sig", "surrogateescape"), str(self.path))
+        return _parsed(content.decode("utf-8-sig", "surrogateescape"), str(self.path))
 
 
-def parsed(text: str | bytes, where: str) -> Any:
-    """Return a JSON value."""
-    # parsed("[1]", "file, line 1") -> [1]
+def _parsed(text: str | bytes, where: str) -> Any:
     try:
         return from_json(text)
     except ValueError as error:
         raise InputError(f"{where}: is not JSON: {error}") from error
-
-
-def of_object(value: Any, name: str, kind: type | tuple[type, ...], where: str) -> Any:
-    """Return what an object of JSON has under a name, once it is known to be of a kind."""
-    # kind: type, or types, that it must have.
-    # of_object({"resps": []}, "resps", list, "file, line 1") -> []
-    member = value.get(name) if isinstance(value, dict) else None
-    if not isinstance(member, kind):
-        what = f"{name} is {shown(member)}" if isinstance(value, dict) and name in value else f"has no {name}"
-        raise InputError(f"{where}: {what}; was it written by the program that it was read as?")
-    return member

@@ -10,7 +10,7 @@ from lmgauge.choices import PROGRAMS, LogUnit, Program
 from lmgauge.errors import InputError, UsageError
 from lmgauge.readable import first_few
 from lmgauge.records.formats import format_of
-from lmgauge.scores.imports import frames, harness, inspect_logs, kenlm, llama_cpp, replies, srilm
+from lmgauge.scores.imports import frames, harness, kenlm, llama_cpp, replies, srilm
 from lmgauge.scores.imports.log import Log, LoggedSegment
 from lmgauge.scores.imports.log_file import LogFile
 
@@ -30,7 +30,6 @@ class ProgramOutput:
 
 OUTPUTS: dict[Program, ProgramOutput] = {
     "lm-evaluation-harness": ProgramOutput(harness.recognizes, harness.parse, unit="document", has_text=True),
-    "inspect": ProgramOutput(inspect_logs.recognizes, inspect_logs.parse),
     "vllm": ProgramOutput(replies.recognizes_vllm, replies.parse_vllm),
     "openai": ProgramOutput(replies.recognizes_openai, replies.parse_openai),
     "llama.cpp": ProgramOutput(llama_cpp.recognizes, llama_cpp.parse, unit="chunk", places=False),

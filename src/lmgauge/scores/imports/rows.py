@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmgauge.errors import InputError
-from lmgauge.scores.imports.laying import Laid, lay
-from lmgauge.scores.imports.log import Log, LoggedSegment, printable
-from lmgauge.scores.spans import Piece
+from lmgauge.scores.imports.laying import lay
+from lmgauge.scores.imports.log import Log, LoggedSegment, printable, shown
 from lmgauge.scores.table import TOKEN, ScoreBatch, Strings
 
 if TYPE_CHECKING:
@@ -20,47 +20,21 @@ if TYPE_CHECKING:
 _ROWS_AT_A_TIME = 1 << 16
 
 
-class _Rows(NamedTuple):
-    """The rows of a segment; none where the log has nothing of it."""
-
-    pieces: Sequence[Piece] = ()
-    logprob: Sequence[float] = ()
-    kinds: Sequence[int] = ()
-    contexts: Sequence[int] = ()  # empty if the program does not say
-    ends: Sequence[int] = ()  # empty without a text
-    document: str | None = None
-    unscored: int = 0  # how many first tokens have no score
-    lossy: bool = False
+def _scored(tokens: LoggedSegment) -> tuple[LoggedSegment, bool]:
+    # Those that have a score, and whether the first of the text has none.
+    missing = tokens.logprob[:1] == [None]
+    scored = tokens.part(int(missing))
+    if None in scored.logprob:
+        piece = shown(scored.pieces[scored.logprob.index(None)])
+        raise InputError(f"{tokens.where}: the token {piece} has no log-probability; only the first may have none")
+    return scored, missing or tokens.headless
 
 
-def _rows_of(segment: LoggedSegment, laid: Laid | None = None) -> _Rows:
-    # Raises InputError: a token after the first has no score.
-    last = len(segment.pieces) - segment.generated[0] if laid is None else laid.first + len(laid.ends)
-    first = 0 if laid is None else laid.first
-    missing = int(list(segment.logprob[first : min(first + 1, last)]) == [None])
-    begin = first + missing
-    scores = [score for score in segment.logprob[begin:last] if score is not None]
-    if len(scores) != last - begin:
-        number = list(segment.logprob).index(None, begin) + 1
-        raise InputError(f"{segment.where}: token {number} has no log-probability; only the first may have none")
-    unscored = int(missing or (segment.headless if laid is None else laid.beheaded))
-    return _Rows(
-        segment.pieces[begin:last],
-        scores,
-        [TOKEN] * len(scores) if segment.kinds is None else segment.kinds[begin:last],
-        () if segment.contexts is None else segment.contexts[begin:last],
-        () if laid is None else laid.ends[missing:],
-        segment.document,
-        unscored,
-        laid is not None and bool(unscored or not laid.exact),
-    )
-
-
-def _batch(first: int, parts: Sequence[_Rows], documents: dict[str, int]) -> ScoreBatch:
+def _batch(first: int, parts: Sequence[LoggedSegment], documents: dict[str, int]) -> ScoreBatch:
     # Rows of segments from `first` on; `documents` has the numbers of those met before, and grows.
     strings: dict[str, int] = {}
     ids = [strings.setdefault(printable(piece), len(strings)) for part in parts for piece in part.pieces]
-    contexts = [context for part in parts for context in part.contexts]
+    contexts = [context for part in parts for context in part.contexts or ()]
     of_rows: list[int] = []
     for part in parts:
         if part.document is not None:
@@ -72,10 +46,10 @@ def _batch(first: int, parts: Sequence[_Rows], documents: dict[str, int]) -> Sco
         np.array(ids, np.uint32),
         Strings(list(strings) or [""]),
         np.array([score for part in parts for score in part.logprob], np.float64),
-        np.array([kind for part in parts for kind in part.kinds], np.uint8),
+        np.array([kind for part in parts for kind in part.kinds or [TOKEN] * len(part.pieces)], np.uint8),
         np.array([end for part in parts for end in part.ends], np.int64),
         {name: np.array(values, np.int64) for name, values in optional.items() if values and len(values) == len(ids)},
-        np.array([part.lossy for part in parts], bool),
+        np.array([not part.exact for part in parts], bool),
     )
 
 
@@ -83,11 +57,12 @@ def rows(segments: Iterable[LoggedSegment], log: Log) -> Iterator[ScoreBatch]:
     """Yield the rows of a log without a text: tokens have no spans."""
     # Raises InputError: a token after the first has no score.
     documents: dict[str, int] = {}
-    parts: list[_Rows] = []
+    parts: list[LoggedSegment] = []
     first = count = unscored = 0
     for segment in segments:
-        parts.append(_rows_of(segment))
-        count, unscored = count + len(parts[-1].pieces), unscored + parts[-1].unscored
+        scored, lacking = _scored(segment.part(0, len(segment.pieces) - segment.generated[0]))
+        parts.append(scored)
+        count, unscored = count + len(scored.pieces), unscored + lacking
         if count >= _ROWS_AT_A_TIME:
             yield _batch(first, parts, documents)
             first, count, parts = first + len(parts), 0, []
@@ -108,11 +83,11 @@ def rows_on_text(
     blank = unscored = inexact = crossing = 0
     where = "the log"
     for block in corpus:
-        parts: list[_Rows] = []
+        parts: list[LoggedSegment] = []
         for i in range(len(block)):
             text = block.text(i)
             if not text.strip() and (segment is None or not _is_blank(segment)):
-                parts.append(_Rows())
+                parts.append(LoggedSegment("", [], []))
                 blank += 1
                 continue
             if segment is None:
@@ -121,8 +96,9 @@ def rows_on_text(
                     f"line {block.line(i)} has no scores; name the text that was scored, read as it was then (--unit)"
                 )
             laid = lay(segment, text, given=block.given_text(i), words=words, place_name=block.place(i))
-            parts.append(_rows_of(segment, laid))
-            unscored += parts[-1].unscored
+            scored, lacking = _scored(laid)
+            parts.append(replace(scored, exact=False) if lacking else scored)
+            unscored += lacking
             inexact += not laid.exact
             crossing += laid.crosses
             where, segment = segment.where, next(waiting, None)

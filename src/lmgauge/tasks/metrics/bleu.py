@@ -138,11 +138,7 @@ class BleuScore(PrintedScore):
     hypothesis_length: int  # words of the hypotheses
     reference_length: float  # of the references, in words; no whole number where it is an average
     signature: str  # all choices that move the score
-
-    @property
-    def metric(self) -> str:
-        """Return the name of the metric."""
-        return "BLEU"
+    metric: ClassVar[str] = "BLEU"
 
     @property
     def order(self) -> int:
@@ -190,6 +186,7 @@ class BLEU(BleuOptions, CompiledMetric):
 
     tokenizer: BleuTokenizer = "13a"
 
+    name: ClassVar[str] = "BLEU"
     reference_columns: ClassVar[slice] = slice(1, 2)
     zero_means: ClassVar[str] = NO_MATCH
 
@@ -215,11 +212,6 @@ class BLEU(BleuOptions, CompiledMetric):
     def averages_lengths(self) -> bool:
         """Whether the reference length of a segment is the average over its references."""
         return self.reference_length == "average"
-
-    @property
-    def name(self) -> str:
-        """What signatures and tables call it."""
-        return "BLEU"
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.shown import Shown
+from lmgauge.result_list import Result
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, reference_key, signature_of
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.threads import run_ranges, thread_count
@@ -40,8 +38,8 @@ Stop = NDArray[np.uint8]
 """uint8 [1]: what takes long ends early once it is not 0."""
 
 
-class PrintedScore(Shown):
-    """A score with its parts as fields, that prints as the line people paste."""
+class PrintedScore(Result):
+    """A score with its parts as fields, counts an entry for each order, that prints as the line people paste."""
 
     __slots__ = ()
 
@@ -50,11 +48,6 @@ class PrintedScore(Shown):
 
     def _in_brief(self) -> str:
         return str(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the score and its parts; counts are lists, an entry for each order."""
-        values = ((field.name, getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
 
 
 class CompiledMetric(TaskMetric):

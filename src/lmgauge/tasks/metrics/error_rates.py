@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -83,6 +83,8 @@ class ErrorRates(PrintedScore):
 
     # All rates are ratios (0.5 is 50 %), of counts summed over the segments.
 
+    STATED: ClassVar[tuple[str, ...]] = ("errors",)
+
     metric: str
     score: float
     mer: float  # match error rate, errors by all matches and errors
@@ -107,10 +109,6 @@ class ErrorRates(PrintedScore):
             f"(S = {self.substitutions} D = {self.deletions} I = {self.insertions} of {self.reference_length}; "
             f"MER = {100 * self.mer:.2f}% WIL = {100 * self.wil:.2f}%)"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all attributes, flat, and the number of errors."""
-        return super().to_dict() | {"errors": self.errors}
 
 
 class EditRate(NormalizationOptions, CompiledMetric):

@@ -6,7 +6,6 @@ without a denominator, are scikit-learn's `precision_recall_fscore_support`.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
@@ -32,21 +31,17 @@ LARGEST_TABLE = 1 << 30
 _TAKES_FILES = "lmgauge.tasks.score_label_files(gold=..., predicted=...)"
 
 
-def f1_scores(sums: Floats, *, weighted: bool = False, zero_division: float = 0.0) -> Floats:
-    """Return the mean of the labels' F1 = 2 TP / (predicted + gold), 0 to 1."""
+def f1_scores(sums: Floats, *, weighted: bool = False) -> Floats:
+    """Return the mean of the labels' F1 = 2 TP / (predicted + gold), 0 to 1; 0 of a label that is neither."""
     # sums: float64 [rows, 3 * labels]: true positives, times predicted and times gold, of each label.
-    # -> float64 [rows]; NaN where `zero_division` is NaN and no label has an F1.
+    # -> float64 [rows].
     # float(f1_scores([[1.0, 1.0, 2.0, 1.0, 2.0, 1.0]])[0]) == 2 / 3 -> True
     right, predicted, gold = sums[:, 0::3], sums[:, 1::3], sums[:, 2::3]
     below = predicted + gold
-    f1 = np.divide(2 * right, below, out=np.full(below.shape, zero_division), where=below > 0)
-    there = ~np.isnan(f1)
-    weights = np.where(there, gold if weighted else 1.0, 0.0)
-    total = weights.sum(axis=1, keepdims=True)
-    weights = np.where(total > 0, weights, there)  # nothing is gold: as scikit-learn, all alike
-    count = weights.sum(axis=1)
-    summed = (weights * np.where(there, f1, 0.0)).sum(axis=1)
-    mean: Floats = np.divide(summed, count, out=np.full(len(sums), np.nan), where=count > 0)
+    f1 = np.divide(2 * right, below, out=np.zeros(below.shape), where=below > 0)
+    nothing = ~gold.any(axis=1, keepdims=True)  # is gold: as scikit-learn, all alike
+    weights = np.where(nothing, 1.0, gold) if weighted else np.ones(gold.shape)
+    mean: Floats = (weights * f1).sum(axis=1) / weights.sum(axis=1)
     return mean
 
 
@@ -94,9 +89,7 @@ class LabelScores(Shown):
         return flat | counts | {"notes": list(self.notes), "signature": self.signature, "labels": self.rows()}
 
 
-def label_scores(
-    gold: Sequence[str], predicted: Sequence[str], *, labels: Sequence[str] | None = None, zero_division: float = 0.0
-) -> LabelScores:
+def label_scores(gold: Sequence[str], predicted: Sequence[str], *, labels: Sequence[str] | None = None) -> LabelScores:
     """Return precision, recall and F1 through scikit-learn.
 
     Source: van Rijsbergen (1979), "Information Retrieval", chapter 7.
@@ -105,11 +98,10 @@ def label_scores(
         gold: the right label of each segment.
         predicted: a system's label of each segment.
         labels: that count (others are then neither right nor wrong, such as "O" of tagged words); None: all there are.
-        zero_division: what stands for a quotient without a denominator: 0, 1, or NaN, which averages leave out.
 
     Raises:
         InputError: the lists differ in length, are empty, or hold something that is not a string.
-        UsageError: labels are repeated or none, or `zero_division` is another number.
+        UsageError: labels are repeated or none.
         MissingExtraError: scikit-learn is not installed.
 
     Example:
@@ -119,13 +111,13 @@ def label_scores(
     """
     check_labels(gold, predicted)
     counted = tuple(sorted({*gold, *predicted})) if labels is None else tuple(labels)
-    _check_options(counted, zero_division)
+    _check_counted(counted)
     with needing("scikit-learn", extra="labels"):
         from sklearn.metrics import accuracy_score, precision_recall_fscore_support
     # An array of objects: scikit-learn would make one of fixed width, which cuts off U+0000 and pads to the longest.
     right, answers = np.array(gold, dtype=object), np.array(predicted, dtype=object)
 
-    scored = partial(precision_recall_fscore_support, right, answers, labels=list(counted), zero_division=zero_division)
+    scored = partial(precision_recall_fscore_support, right, answers, labels=list(counted), zero_division=0)
     precision, recall, f1, support = scored(average=None)
     averages: dict[str, Any] = {name: tuple(map(float, scored(average=name)[:3])) for name in get_args(Average)}
     counts = Counter(predicted)
@@ -139,8 +131,8 @@ def label_scores(
         **averages,
         accuracy=float(accuracy_score(right, answers)),
         segments=len(gold),
-        notes=_notes(counted, Counter(gold), counts, zero_division),
-        signature=_signature(counted, zero_division),
+        notes=_notes(counted, Counter(gold), counts),
+        signature=_signature(counted),
     )
 
 
@@ -172,12 +164,10 @@ class F1(ScoredSums):
     Attributes:
         labels: that count.
         average: "macro" (all labels alike), "weighted" (each as often as it is gold) or "micro" (of the sums over labels).
-        zero_division: the F1 of a label that is neither gold nor predicted: 0, 1, or NaN, which the average leaves out.
     """
 
     labels: tuple[str, ...]
     average: Average = "macro"
-    zero_division: float = 0.0
 
     percent: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -186,7 +176,7 @@ class F1(ScoredSums):
     def __post_init__(self) -> None:
         if self.average not in get_args(Average):
             raise UsageError(f"average {self.average!r}: give macro, micro or weighted")
-        _check_options(self.labels, self.zero_division)
+        _check_counted(self.labels)
 
     @property
     def name(self) -> str:
@@ -201,7 +191,7 @@ class F1(ScoredSums):
         """Return all choices that move the number, after those of the caller."""
         # F1(("a", "b")).signature({"seed": "1"}).rpartition("|")[0] -> 'seed:1|average:macro|labels:2|zero:0'
         keys = "".join(f"{key}:{value}|" for key, value in (choices or {}).items())
-        return f"{keys}average:{self.average}|{_signature(self.labels, self.zero_division)}"
+        return f"{keys}average:{self.average}|{_signature(self.labels)}"
 
     def statistics_of(self, gold: Sequence[str], predicted: Sequence[str]) -> Statistics:
         """Count true positives, times predicted and times gold, of each label in each segment."""
@@ -226,7 +216,7 @@ class F1(ScoredSums):
         return out
 
     def scores(self, sums: Floats) -> Floats:
-        return f1_scores(sums, weighted=self.average == "weighted", zero_division=self.zero_division)
+        return f1_scores(sums, weighted=self.average == "weighted")
 
     def score(self, sums: Statistics, references: int | None = 1, choices: Mapping[str, str] | None = None) -> F1Score:
         value = float(self.scores(np.asarray(sums, dtype=np.float64)[None])[0])
@@ -257,26 +247,23 @@ def check_labels(gold: Sequence[str], predicted: Sequence[str]) -> None:
     refuse_file_names([*gold, *predicted], _TAKES_FILES)
 
 
-def _check_options(labels: tuple[str, ...], zero_division: float) -> None:
+def _check_counted(labels: tuple[str, ...]) -> None:
     if isinstance(labels, str) or not labels:
         raise UsageError(f"labels {labels!r}: give a list of one label or more")
     repeated = [label for label, count in Counter(labels).items() if count > 1]
     if repeated:
         raise UsageError(f"label {repeated[0]!r} is given twice; give each once")
-    if not (zero_division in (0, 1) or math.isnan(zero_division)):
-        raise UsageError(f"zero_division {zero_division!r}: give 0, 1 or NaN")
 
 
-def _notes(labels: tuple[str, ...], gold: Counter[str], predicted: Counter[str], zero_division: float) -> tuple[str, ...]:
-    value = "left out of averages" if math.isnan(zero_division) else f"set to {zero_division:g}"
+def _notes(labels: tuple[str, ...], gold: Counter[str], predicted: Counter[str]) -> tuple[str, ...]:
     unpredicted = [label for label in labels if not predicted[label]]
     absent = [label for label in labels if not gold[label]]
     neither = [label for label in absent if not predicted[label]]
     ignored = sorted((gold.keys() | predicted.keys()) - set(labels))
     remarks = [
-        (unpredicted, f"never predicted, precision {value}"),
-        (absent, f"never gold, recall {value}"),
-        (neither, f"neither gold nor predicted, F1 {value}"),
+        (unpredicted, "never predicted, precision set to 0"),
+        (absent, "never gold, recall set to 0"),
+        (neither, "neither gold nor predicted, F1 set to 0"),
         (ignored, "not counted"),
     ]
     notes = [f"{what}: {first_few(these)}" for these, what in remarks if these]
@@ -285,6 +272,5 @@ def _notes(labels: tuple[str, ...], gold: Counter[str], predicted: Counter[str],
     return tuple(notes)
 
 
-def _signature(labels: tuple[str, ...], zero_division: float) -> str:
-    value = "nan" if math.isnan(zero_division) else f"{zero_division:g}"
-    return f"labels:{len(labels)}|zero:{value}|lmgauge:{NUMBERS_VERSION}"
+def _signature(labels: tuple[str, ...]) -> str:
+    return f"labels:{len(labels)}|zero:0|lmgauge:{NUMBERS_VERSION}"

@@ -17,7 +17,7 @@ from lmgauge._kernels import _native
 from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, CompiledMetric, Kernel, PrintedScore, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.settings import TerOptions
-from lmgauge.tasks.tercom import Tercom
+from lmgauge.tasks.tercom import tercom
 from lmgauge.tasks.texts import References, Texts
 
 
@@ -59,16 +59,8 @@ class TER(TerOptions, CompiledMetric):
     higher_is_better: ClassVar[bool] = False
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
     reference_columns: ClassVar[slice] = slice(1, 2)
-
-    @property
-    def name(self) -> str:
-        """ "TER"."""
-        return "TER"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the statistics; the length is in words times `LENGTH_SCALE`."""
-        return ("edits", "reference_length")
+    name: ClassVar[str] = "TER"
+    columns: ClassVar[tuple[str, ...]] = ("edits", "reference_length")  # the length is in words times `LENGTH_SCALE`
 
     def prepared(self, texts: Texts) -> Texts:
         """Return the texts in lower case and normalized, as the options say.
@@ -79,7 +71,7 @@ class TER(TerOptions, CompiledMetric):
         >>> TER(normalized=True).prepared(Texts.of_strings(["The mat."])).strings()
         ['the mat .']
         """
-        return Tercom(self.normalized, self.no_punct, self.asian_support, self.case_sensitive)(texts)
+        return tercom(texts, self)
 
     def prepared_references(self, texts: Texts) -> Texts:
         """Return the references after the same, twice if normalized, as in sacreBLEU: "it's," comes apart once more.

@@ -10,7 +10,7 @@ Source: Och (2003), "Minimum error rate training in statistical machine translat
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,7 +62,7 @@ class Candidates:
     def along(self, weights: Floats, direction: Floats) -> Steps:
         """Return the number of errors at every point of the line `weights + x direction`."""
         # weights, direction: float64 [features].
-        return _steps(_Lines(self.totals(weights), self.totals(direction), self.offsets[:-1], self.errors))
+        return _steps(self.totals(weights), self.totals(direction), self.offsets[:-1], self.errors)
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,6 @@ class Steps:
 
     changes: Floats  # float64 [n], rising: where it changes
     errors: Integers  # int64 [n + 1], before the first change, between them, after the last
-
-    def at(self, places: Floats) -> Integers:
-        """Return the errors at places of the line, int64 [places]."""
-        # places: float64 [places].
-        return self.errors[np.searchsorted(self.changes, places, side="right")]
 
     def least(self, low: float, high: float) -> tuple[float, int]:
         """Return a place between two others where there are the fewest errors, and their number."""
@@ -104,48 +99,18 @@ class Steps:
         return float(middle[best]), fewest
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """Straight lines: values at zero, slopes, where each list begins among them, and the errors of each."""
-
-    at_zero: Floats
-    slope: Floats
-    starts: Integers
-    errors: Integers
-
-    def steepest(self, lines: Integers, starts: Integers) -> Integers:
-        # One line of each list: the steepest, of equal ones the highest, of equal ones the first.
-        # lines: int64 [lines], rising; starts: int64 [lists], where each list begins in `lines`; no list is empty.
-        for values in (self.slope, self.at_zero):
-            if len(lines) == len(starts):
-                return lines
-            sizes = np.diff(np.append(starts, len(lines)))
-            own = values[lines]
-            at_top = own == np.repeat(np.maximum.reduceat(own, starts), sizes)
-            # slopes [1, 4, 4 | 2], starts [0, 3] -> lines [1, 2, 3], of 2 and 1: starts [0, 2]
-            lines, starts = lines[at_top], _begins(np.add.reduceat(at_top, starts))
-        return lines[starts]
-
-
-def _begins(sizes: Integers) -> Integers:
-    # Where lists of these sizes begin.
-    # _begins([2, 1, 3]) -> [0, 2, 3]
-    return np.cumsum(sizes) - sizes
-
-
-def _steps(lines: _Lines) -> Steps:
-    # Changes of all upper envelopes together; each list goes from its least slope to its greatest.
+def _steps(at_zero: Floats, slope: Floats, starts: Integers, errors: Integers) -> Steps:
+    # Errors along straight lines, one of each hypothesis, with their values at zero and their slopes; `starts`: where each
+    # list begins. Changes of all upper envelopes together; each list goes from its least slope to its greatest.
     # In each turn every list that is not done finds the line that is the next to overtake its own: that whose crossing is
     # the nearest, of equal ones the steepest. Lines less steep than that are done with.
-    rest = np.arange(len(lines.slope))
-    sizes = np.diff(np.append(lines.starts, len(rest)))
-    least = np.repeat(np.minimum.reduceat(lines.slope, lines.starts), sizes)
-    flattest = rest[lines.slope == least]
-    own = lines.steepest(flattest, np.searchsorted(flattest, lines.starts))
-    base = int(lines.errors[own].sum())
+    rest = np.arange(len(slope))
+    sizes = np.diff(np.append(starts, len(rest)))
+    own = _highest((slope, at_zero), np.flatnonzero(slope == np.repeat(np.minimum.reduceat(slope, starts), sizes)), starts)
+    base = int(errors[own].sum())
     changes, deltas = [np.zeros(0)], [np.zeros(0, np.int64)]
     while True:
-        gain = lines.slope[rest] - np.repeat(lines.slope[own], sizes)
+        gain = slope[rest] - np.repeat(slope[own], sizes)
         steeper = gain > 0
         sizes = np.add.reduceat(steeper, _begins(sizes))
         own, rest, gain, sizes = own[sizes > 0], rest[steeper], gain[steeper], sizes[sizes > 0]
@@ -153,24 +118,40 @@ def _steps(lines: _Lines) -> Steps:
             break
         with np.errstate(over="ignore"):
             # Lines 1 + x and 0 + 3 x: (1 - 0) / (3 - 1) = 0.5, from where the steeper one is above.
-            crossing = (np.repeat(lines.at_zero[own], sizes) - lines.at_zero[rest]) / gain
+            crossing = (np.repeat(at_zero[own], sizes) - at_zero[rest]) / gain
         nearest = np.minimum.reduceat(crossing, _begins(sizes))
         at_nearest = crossing == np.repeat(nearest, sizes)
-        following = lines.steepest(rest[at_nearest], _begins(np.add.reduceat(at_nearest, _begins(sizes))))
+        following = _highest((slope, at_zero), rest[at_nearest], rest[_begins(sizes)])
         changes.append(nearest)
-        deltas.append(lines.errors[following] - lines.errors[own])
+        deltas.append(errors[following] - errors[own])
         own = following
-    return _merged(np.concatenate(changes), np.concatenate(deltas), base)
-
-
-def _merged(changes: Floats, deltas: Integers, base: int) -> Steps:
-    # Changes of all lists as one row of steps; those at infinity (slopes that differ by nothing) are none.
-    base += int(deltas[changes == -math.inf].sum())
-    finite = np.isfinite(changes)
-    order = np.argsort(changes[finite], kind="stable")
+    # One row of steps; changes at infinity (slopes that differ by nothing) are none.
     # base 2, changes [1.5, 0.5] by [2, -1] -> changes [0.5, 1.5], errors [2, 1, 3]
-    errors = base + np.append(0, np.cumsum(deltas[finite][order]))
-    return Steps(changes[finite][order], errors.astype(np.int64))
+    places, by = np.concatenate(changes), np.concatenate(deltas)
+    finite = np.isfinite(places)
+    order = np.argsort(places[finite], kind="stable")
+    counts = base + int(by[places == -math.inf].sum()) + np.append(0, np.cumsum(by[finite][order]))
+    return Steps(places[finite][order], counts.astype(np.int64))
+
+
+def _highest(values: Sequence[Floats], lines: Integers, firsts: Integers) -> Integers:
+    # One line of each list: that with the highest of the first values, of equal ones of the next, of equal ones the first.
+    # lines: int64 [lines], rising; firsts: int64 [lists], no line of a list is before its own, and each has one.
+    starts = np.searchsorted(lines, firsts)
+    for one in values:
+        if len(lines) == len(starts):
+            return lines
+        own = one[lines]
+        at_top = own == np.repeat(np.maximum.reduceat(own, starts), np.diff(np.append(starts, len(lines))))
+        # values [1, 4, 4 | 2], starts [0, 3] -> lines [1, 2, 3], of 2 and 1: starts [0, 2]
+        lines, starts = lines[at_top], _begins(np.add.reduceat(at_top, starts))
+    return lines[starts]
+
+
+def _begins(sizes: Integers) -> Integers:
+    # Where lists of these sizes begin.
+    # _begins([2, 1, 3]) -> [0, 2, 3]
+    return np.cumsum(sizes) - sizes
 
 
 @dataclass(frozen=True)

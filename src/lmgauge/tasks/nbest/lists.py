@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,16 @@ Hypothesis = str | tuple[str, float] | tuple[str, Mapping[str, float]]
 """A text, with its score or its scores by their names."""
 
 
+class Heard(NamedTuple):
+    """A hypothesis as a file or a program has it, whatever the format."""
+
+    utterance: str
+    text: str
+    scores: Mapping[str, float]  # by name; costs as they are
+    where: str  # for messages
+    source: str = ""  # the file or folder that has all hypotheses of the utterance
+
+
 @dataclass(frozen=True)
 class NbestLists:
     """Hypotheses in the order of the recognizer, list after list."""
@@ -39,79 +50,74 @@ class NbestLists:
         return len(self.ids)
 
     @classmethod
+    def of(cls, hypotheses: Iterable[Heard], what: str) -> NbestLists:
+        """Return hypotheses as lists, those of an utterance together, in the order of their appearance."""
+        lists: dict[str, list[tuple[str, list[float]]]] = {}
+        source_of: dict[str, str] = {}
+        names: tuple[str, ...] | None = None
+        signs = 0
+        for utterance, text, scores, where, source in hypotheses:
+            if source_of.setdefault(utterance, source) != source:
+                other = source_of[utterance]
+                raise InputError(f"{where}: utterance {utterance!r} is in {other} too; each utterance needs one list")
+            own = tuple(scores)
+            names = own if names is None else names
+            if own != names and {*own} != {*names}:
+                this, before = (first_few(some) if some else "none" for some in (own, names))
+                raise InputError(f"{where}: has the scores {this}, hypotheses before have {before}")
+            if _NOT_TEXT.search(text):
+                raise InputError(
+                    f"{where}: the text holds NUL or a lone surrogate, which is not text; decode the source as UTF-8"
+                )
+            values = [_log_score(name, scores[name], where) for name in names]
+            words, left_out = _words_of(text)
+            signs += left_out
+            lists.setdefault(utterance, []).append((words, values))
+        if names is None:
+            raise InputError(f"{what}: there are no hypotheses; is this the file of n-best lists?")
+        flat = [one for several in lists.values() for one in several]
+        note = f"{signs:,} signs for no word ({', '.join(sorted(NO_WORDS))}) are left out of the hypotheses"
+        return cls(
+            ids=tuple(lists),
+            offsets=np.append(0, np.cumsum([len(several) for several in lists.values()])).astype(np.int64),
+            texts=tuple(text for text, _ in flat),
+            score_names=names,
+            scores=np.array([values for _, values in flat], dtype=np.float64).reshape(len(flat), -1).T.copy(),
+            notes=(note,) if signs else (),
+        )
+
+    @classmethod
     def of_hypotheses(cls, lists: Mapping[str, Sequence[Hypothesis]]) -> NbestLists:
         """Return lists that a program has in memory."""
         # NbestLists.of_hypotheses({"u1": [("a dog", -3.0), ("a dock", -2.5)]}).scores -> [[-3.0, -2.5]]
-        builder = ListBuilder()
-        for name, hypotheses in lists.items():
-            if isinstance(hypotheses, str) or not isinstance(hypotheses, Sequence):
-                raise UsageError(f"utterance {name!r}: a list of hypotheses is needed, not {type(hypotheses).__name__}")
-            for i, one in enumerate(hypotheses, 1):
-                pair = (one, {}) if isinstance(one, str) else one
-                if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], str):
-                    raise UsageError(f"utterance {name!r}: hypothesis {i} is not a text, (text, score) or (text, scores)")
-                text, scores = pair
-                named = scores if isinstance(scores, Mapping) else {"score": scores}
-                builder.add(str(name), text, named, f"utterance {name!r}, hypothesis {i}")
-            if not len(hypotheses):
-                raise InputError(f"utterance {name!r}: its list is empty; leave it out, or give an empty text")
-        return builder.lists("the lists")
+        return cls.of(_of_program(lists), "the lists")
 
 
-@dataclass
-class ListBuilder:
-    """Collects hypotheses, those of an utterance together, in the order of their appearance."""
+def _of_program(lists: Mapping[str, Sequence[Hypothesis]]) -> Iterator[Heard]:
+    for name, hypotheses in lists.items():
+        if isinstance(hypotheses, str) or not isinstance(hypotheses, Sequence):
+            raise UsageError(f"utterance {name!r}: a list of hypotheses is needed, not {type(hypotheses).__name__}")
+        for i, one in enumerate(hypotheses, 1):
+            pair = (one, {}) if isinstance(one, str) else one
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], str):
+                raise UsageError(f"utterance {name!r}: hypothesis {i} is not a text, (text, score) or (text, scores)")
+            text, scores = pair
+            named = scores if isinstance(scores, Mapping) else {"score": scores}
+            yield Heard(str(name), text, named, f"utterance {name!r}, hypothesis {i}")
+        if not len(hypotheses):
+            raise InputError(f"utterance {name!r}: its list is empty; leave it out, or give an empty text")
 
-    hypotheses: dict[str, list[tuple[str, tuple[float, ...]]]] = field(default_factory=dict)
-    source_of: dict[str, str] = field(default_factory=dict)  # from which source each utterance is
-    names: tuple[str, ...] | None = None  # of the scores; None before the first hypothesis
-    no_words: int = 0  # how many signs for no word were left out
 
-    def add(self, utterance: str, text: str, scores: Mapping[str, float], where: str, source: str = "") -> None:
-        """Add a hypothesis of an utterance, behind those it has."""
-        if self.source_of.setdefault(utterance, source) != source:
-            raise InputError(
-                f"{where}: utterance {utterance!r} is in {self.source_of[utterance]} too; each utterance needs one list"
-            )
-        names = tuple(scores)
-        if self.names is None:
-            self.names = names
-        if names != self.names and set(names) != set(self.names):
-            before = first_few(self.names) if self.names else "none"
-            raise InputError(
-                f"{where}: has the scores {first_few(names) if names else 'none'}, hypotheses before have {before}"
-            )
-        if _NOT_TEXT.search(text):
-            raise InputError(
-                f"{where}: the text holds NUL or a lone surrogate, which is not text; decode the source as UTF-8"
-            )
-        values = tuple(_log_score(name, scores[name], where) for name in self.names)
-        self.hypotheses.setdefault(utterance, []).append((self._words_of(text), values))
-
-    def _words_of(self, text: str) -> str:
-        if "\n" in text:
-            text = " ".join(text.split())
-        if "<" not in text:
-            return text.strip()
-        words = text.split()
-        rest = [word for word in words if word not in NO_WORDS]
-        self.no_words += len(words) - len(rest)
-        return text.strip() if len(rest) == len(words) else " ".join(rest)
-
-    def lists(self, what: str) -> NbestLists:
-        """Return all lists."""
-        if not self.hypotheses:
-            raise InputError(f"{what}: there are no hypotheses; is this the file of n-best lists?")
-        flat = [one for own in self.hypotheses.values() for one in own]
-        signs = f"{self.no_words:,} signs for no word ({', '.join(sorted(NO_WORDS))}) are left out of the hypotheses"
-        return NbestLists(
-            ids=tuple(self.hypotheses),
-            offsets=np.append(0, np.cumsum([len(own) for own in self.hypotheses.values()])).astype(np.int64),
-            texts=tuple(text for text, _ in flat),
-            score_names=self.names or (),
-            scores=np.array([values for _, values in flat], dtype=np.float64).reshape(len(flat), -1).T.copy(),
-            notes=(signs,) if self.no_words else (),
-        )
+def _words_of(text: str) -> tuple[str, int]:
+    # Text on one line, and how many signs for no word were left out of it.
+    if "\n" in text:
+        text = " ".join(text.split())
+    if "<" not in text:
+        return text.strip(), 0
+    words = text.split()
+    rest = [word for word in words if word not in NO_WORDS]
+    left_out = len(words) - len(rest)
+    return (" ".join(rest) if left_out else text.strip()), left_out
 
 
 def is_cost(name: str) -> bool:

@@ -1,31 +1,64 @@
-"""N-best lists from files: which format they have, and a reader for each."""
+"""N-best lists from files: which format they have, and a reader of each, which yields hypotheses one after the other.
+
+    u1.nbest                     Kaldi                               ESPnet
+    NBestList1.0                 nbest/text     utt1-1 a dog barks   1best_recog/text    utt1 a dog barks
+    (-8231) a dog barks          nbest/ac_cost  utt1-1 5120.3        1best_recog/score   utt1 tensor(-7.31)
+    (-8300) a dock barks         nbest/lm_cost  utt1-1 31.7          2best_recog/text    utt1 a dock barks
+
+Records (JSONL, CSV, Parquet) are a hypothesis each, or an utterance each with the list of its hypotheses.
+
+SRILM has a file for each utterance (its page nbest-format(5)): the scores of NBestList1.0 are bytelogs, logarithms to base
+1.0001 divided by 1024; or each line has an acoustic score, the language model's score, the number of words, and words, the
+scores logarithms of base 10. All become natural logs.
+
+Kaldi's scripts (steps/rnnlmrescore.sh and what follows it) call the words `words_text`, and the costs that nbest-to-linear
+writes `acwt`, `lmwt.nolm` and the like. Costs are negative logs.
+"""
 
 from __future__ import annotations
 
+import glob
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
-from lmgauge.choices import FORMATS, NbestFormat
+from lmgauge.choices import FORMATS
 from lmgauge.errors import InputError, UsageError
 from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
-from lmgauge.records.formats import reader_of
+from lmgauge.records.formats import COMPRESSIONS, reader_of
 from lmgauge.records.jsonl import object_rows
 from lmgauge.records.lines import text_lines
-from lmgauge.records.records import Fields
-from lmgauge.records.sources import Source, find_sources
-from lmgauge.tasks.nbest.lists import Hypothesis, ListBuilder, NbestLists
-from lmgauge.tasks.nbest.rows import read_rows
-from lmgauge.tasks.nbest.srilm import DECIPHER, read_srilm
-from lmgauge.tasks.nbest.tables import KALDI_TEXTS, read_espnet, read_kaldi
+from lmgauge.records.records import Fields, Row
+from lmgauge.records.sources import STDIN, Source, find_sources
+from lmgauge.tasks.nbest.lists import Heard, Hypothesis, NbestLists, is_cost
+from lmgauge.tasks.nbest.references import read_table
 from lmgauge.tasks.parallel import paths_of
 from lmgauge.tasks.settings import NbestReading
 
 NbestPaths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 Lists = Mapping[str, Sequence[Hypothesis]]
-_NBEST_FOLDER = re.compile(r"[1-9][0-9]*best_recog")
+
+LISTS = ("nbest", "hypotheses", "hyps")
+"""Fields that hold the hypotheses of an utterance, where none is named."""
+
+SCORES = ("score", "scores")
+"""Fields that hold scores, where none is named: a number, or an object (in a list of texts: a list) of numbers."""
+
+KALDI_TEXTS = ("text", "words_text", *(f"text{ending}" for ending in COMPRESSIONS))
+"""Files of words with the ids of hypotheses, as Kaldi's scripts call them."""
+
+_ESPNET_FOLDER = re.compile(r"[1-9][0-9]*best_recog")
+_KALDI_ID = re.compile(r"(.+)-([0-9]{1,9})")
+_TENSOR = re.compile(r"\Atensor\(([^,()]+)(,.*)?\)\Z")
+_DECIPHER = "NBestList"
+_SRILM_LINE = re.compile(r"\s*(\(-?\d|-?[\d.][\d.eE+-]*\s+-?[\d.][\d.eE+-]*\s+\d+(\s|$))")
+_NATS_IN_BYTELOG = 1024.0 / 10000.5  # 1 / ln(1.0001) is 10000.5, as SRILM has it
+_NATS_IN_LOG10 = math.log(10.0)
+_HINT = "see SRILM's page nbest-format(5)"
 
 
 def nbest_lists(given: NbestPaths | Lists, reading: NbestReading, like: NbestLists | None = None) -> NbestLists:
@@ -43,82 +76,199 @@ def nbest_lists(given: NbestPaths | Lists, reading: NbestReading, like: NbestLis
 
 def read_nbest(paths: NbestPaths, reading: NbestReading) -> NbestLists:
     """Read n-best lists; each path is a file or a folder of a format of its own."""
-    builder = ListBuilder()
     named = paths_of(paths)
     if not named:
         raise UsageError("there is no n-best list to read: name a file or a folder")
-    for path in _matches(named):
-        if os.path.isdir(path):
-            _read_folder(path, reading, builder)
-        else:
-            for source in find_sources(path, reading.format if reading.format in FORMATS else None):
-                _read_file(source, reading, builder)
-    return builder.lists(first_few(named, 1))
+    return NbestLists.of((one for path in named for one in _of_path(path, reading)), first_few(named, 1))
 
 
-def _matches(paths: list[str]) -> Iterator[str]:
-    # Paths, and in place of a pattern the folders that it matches; files of a pattern are found by their reader.
-    for path in paths:
-        folders = sorted(match for match in _glob(path) if os.path.isdir(match))
-        yield from folders or [path]
+def _of_path(path: str, reading: NbestReading) -> Iterator[Heard]:
+    # A pattern stands for the folders that it matches, or else for files.
+    is_pattern = glob.has_magic(path) and not os.path.lexists(path)
+    folders = sorted(filter(os.path.isdir, glob.glob(path) if is_pattern else [path]))
+    for folder in folders:
+        yield from _of_folder(Path(folder), reading)
+    for source in [] if folders else find_sources(path, reading.format if reading.format in FORMATS else None):
+        yield from _of_file(source, reading)
 
 
-def _glob(path: str) -> list[str]:
-    import glob
-
-    return glob.glob(path) if glob.has_magic(path) and not os.path.lexists(path) else []
-
-
-def _read_folder(path: str, reading: NbestReading, builder: ListBuilder) -> None:
-    folder = Path(path)
+def _of_folder(folder: Path, reading: NbestReading) -> Iterator[Heard]:
     try:
         names = sorted(entry for entry in os.listdir(folder) if not entry.startswith("."))
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    kind = reading.format or _folder_format(names)
-    if kind == "espnet":
-        read_espnet(folder, [name for name in names if _NBEST_FOLDER.fullmatch(name)], reading, builder)
-    elif kind == "kaldi":
-        read_kaldi(folder, names, reading, builder)
+        raise InputError(f"{folder}: {error.strerror or error}") from error
+    ranks = [name for name in names if _ESPNET_FOLDER.fullmatch(name)]
+    texts = [name for name in KALDI_TEXTS if name in names]
+    if reading.format == "espnet" or (ranks and reading.format is None):
+        yield from _of_espnet(folder, ranks, reading)
+    elif reading.format == "kaldi" or (texts and reading.format is None):
+        yield from _of_kaldi(folder, names, texts, reading)
     else:
         files = [name for name in names if (folder / name).is_file()]
         if not files:
             raise InputError(
-                f"{path}: holds no n-best lists: neither files, nor a `text` with scores (Kaldi), nor 1best_recog (ESPnet)"
+                f"{folder}: holds no n-best lists: neither files, nor a `text` with scores (Kaldi), nor 1best_recog (ESPnet)"
             )
         for name in files:
-            _read_file(find_sources(str(folder / name))[0], reading, builder)
+            yield from _of_file(find_sources(str(folder / name))[0], reading)
 
 
-def _folder_format(names: list[str]) -> NbestFormat | None:
-    # Format of a folder that is a list as a whole; None for a folder of files.
-    if any(_NBEST_FOLDER.fullmatch(name) for name in names):
-        return "espnet"
-    return "kaldi" if any(name in names for name in KALDI_TEXTS) else None
-
-
-def _read_file(source: Source, reading: NbestReading, builder: ListBuilder) -> None:
+def _of_file(source: Source, reading: NbestReading) -> Iterator[Heard]:
     if reading.format in ("kaldi", "espnet"):
         raise InputError(f"{source.name}: lists of {reading.format} are folders; name the folder that the file is in")
     if source.format != "text" and reading.format != "srilm":
-        read_rows(reader_of(source, Fields()).rows(), source, reading, builder)
-        return
+        return _of_records(reader_of(source, Fields()).rows(), source, reading)
     lines = [(number, line) for number, line in text_lines(source) if line and not line.isspace()]
-    if (reading.format or _format(lines, source.name)) == "srilm":
-        read_srilm(lines, source, reading, builder)
-    else:
-        read_rows(object_rows(lines, source.name), source, reading, builder)
+    if reading.format == "srilm" or (reading.format is None and _is_srilm(lines, source.name)):
+        return _of_srilm(lines, source, reading)
+    return _of_records(object_rows(lines, source.name), source, reading)
 
 
-def _format(lines: list[tuple[int, str]], name: str) -> NbestFormat:
-    number, first = next(iter(lines), (1, ""))
-    if first.lstrip().startswith("{"):
-        return "jsonl"
-    if first.startswith(DECIPHER) or re.match(r"\s*(\(-?\d|-?[\d.][\d.eE+-]*\s+-?[\d.][\d.eE+-]*\s+\d+(\s|$))", first):
-        return "srilm"
-    if not first:
+def _is_srilm(lines: Sequence[tuple[int, str]], name: str) -> bool:
+    if not lines:
         raise InputError(f"{name}: the file is empty")
-    raise InputError(
-        f"{name}:{number}: is not a line of an n-best list: it is neither a JSON object, nor SRILM's (score) and "
-        "words, nor two scores, a number of words and words. Kaldi's and ESPnet's lists are folders: name the folder"
-    )
+    number, first = lines[0]
+    if first.lstrip().startswith("{"):
+        return False
+    if not first.startswith(_DECIPHER) and not _SRILM_LINE.match(first):
+        raise InputError(
+            f"{name}:{number}: is not a line of an n-best list: it is neither a JSON object, nor SRILM's (score) and words, "
+            "nor two scores, a number of words and words. Kaldi's and ESPnet's lists are folders: name the folder"
+        )
+    return True
+
+
+def _of_espnet(folder: Path, ranks: Sequence[str], reading: NbestReading) -> Iterator[Heard]:
+    if not ranks:
+        raise InputError(f"{folder}: has no folder 1best_recog, as ESPnet writes them")
+    for rank in sorted(ranks, key=lambda name: (len(name), name)):
+        titles = reading.score or [name for name in ("score",) if (folder / rank / name).is_file()]
+        yield from _of_tables(folder / rank / "text", titles, str(folder))
+
+
+def _of_kaldi(folder: Path, names: Sequence[str], texts: Sequence[str], reading: NbestReading) -> Iterator[Heard]:
+    if not texts:
+        raise InputError(f"{folder}: has no file `text` or `words_text` with the hypotheses of Kaldi's lists")
+    scores = [name for name in names if is_cost(_bare(name)) or _bare(name) in SCORES]
+    titles = reading.score or [name for name in scores if (folder / name).is_file()]
+    ranked: dict[str, list[tuple[int, Heard]]] = {}
+    for one in _of_tables(folder / texts[0], titles, str(folder)):
+        match = _KALDI_ID.fullmatch(one.utterance)
+        if match is None:
+            raise InputError(
+                f"{one.where}: {one.utterance!r} is not the id of a hypothesis, such as utt1-1: is this a transcript?"
+            )
+        ranked.setdefault(match[1], []).append((int(match[2]), one._replace(utterance=match[1])))
+    for several in ranked.values():
+        yield from (one for _, one in sorted(several, key=lambda pair: pair[0]))
+
+
+def _of_tables(texts: Path, titles: Sequence[str], source: str) -> Iterator[Heard]:
+    # Texts by ids, and beside them a file with the scores of each name, by the same ids.
+    table = read_table(texts)
+    columns = {_bare(title): _scores(texts.with_name(title), table, texts) for title in titles}
+    for key, (line, text) in table.items():
+        yield Heard(key, text, {title: column[key] for title, column in columns.items()}, f"{texts}:{line}", source)
+
+
+def _bare(name: str) -> str:
+    return next((name.removesuffix(ending) for ending in COMPRESSIONS if name.endswith(ending)), name)
+
+
+def _scores(path: Path, texts: Mapping[str, object], beside: Path) -> dict[str, float]:
+    table = read_table(path)
+    absent = [key for key in texts if key not in table]
+    if absent:
+        raise InputError(f"{path}: has no score of {first_few(absent, 1)}, which {beside} has")
+    return {key: _number(_TENSOR.sub(r"\1", rest), f"{path}:{line}") for key, (line, rest) in table.items()}
+
+
+def _of_srilm(lines: Iterable[tuple[int, str]], source: Source, reading: NbestReading) -> Iterator[Heard]:
+    # List of one utterance, which is called as the file, without packing.
+    utterance = "stdin" if source.path == STDIN else PurePath(source.stored_path).name.removesuffix(source.compression)
+    scored = False
+    for number, line in lines:
+        where = f"{source.name}:{number}"
+        if line.startswith(_DECIPHER):
+            scored = True
+            if line.strip() != "NBestList1.0":
+                what = "is not NBestList1.0, which SRILM's nbest2-to-nbest1 makes of 2.0"
+                raise InputError(f"{where}: {line.strip()[:40]!r} {what}; {_HINT}")
+            continue
+        words = line.split()
+        if scored or words[0].startswith("("):
+            if not (words[0].startswith("(") and words[0].endswith(")")):
+                raise InputError(f"{where}: {words[0][:40]!r} is not a score in round brackets; {_HINT}")
+            text, scores = words[1:], {"score": _NATS_IN_BYTELOG * _number(words[0][1:-1], where)}
+        else:
+            if len(words) < 3:
+                raise InputError(
+                    f"{where}: acoustic score, language model's score, number of words and words are needed; {_HINT}"
+                )
+            acoustic, language, _ = (_number(word, where) for word in words[:3])
+            text, scores = words[3:], {"acoustic": _NATS_IN_LOG10 * acoustic, "language": _NATS_IN_LOG10 * language}
+        absent = [name for name in reading.score if name not in scores]
+        if absent:
+            raise InputError(f"{where}: has no score {absent[0]!r}; its scores are {first_few(list(scores))} (--score)")
+        yield Heard(utterance, " ".join(text), {name: scores[name] for name in reading.score or scores}, where, source.name)
+
+
+def _number(word: str, where: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise InputError(f"{where}: {word[:40]!r} is not a number") from None
+
+
+def _of_records(rows: Iterable[Row], source: Source, reading: NbestReading) -> Iterator[Heard]:
+    for number, record in rows:
+        where = f"{source.name}:{number}"
+        cells = {name: cell for name in reading.score or SCORES if isinstance(cell := record.get(name), str)}
+        record = record | {name: _number(cell, where) for name, cell in cells.items()}
+        utterance = record.get(reading.id)
+        if isinstance(utterance, bool) or not isinstance(utterance, (str, int)):
+            raise InputError(f"{where}: {_missing(record, reading.id, 'the id of the utterance', '--id')}")
+        field = reading.hypotheses or next((name for name in LISTS if name in record), None)
+        if field is None:
+            yield Heard(str(utterance), *_text_and_scores(record, reading, where), where, source.name)
+            continue
+        several = record.get(field)
+        if not isinstance(several, list) or not several:
+            raise InputError(
+                f"{where}: field {field!r} holds no list of hypotheses; name the field that does (--hypotheses)"
+            )
+        for place, one in enumerate(_with_scores(several, record, reading), 1):
+            inside = f"{where}, hypothesis {place}"
+            yield Heard(str(utterance), *_text_and_scores(one, reading, inside), inside, source.name)
+
+
+def _with_scores(several: list[Any], record: dict[str, Any], reading: NbestReading) -> list[Any]:
+    # Hypotheses as records: texts get their scores from the lists beside them.
+    if not all(isinstance(one, str) for one in several):
+        return several
+    beside = {name: record.get(name) for name in reading.score or SCORES}
+    columns = {name: own for name, own in beside.items() if isinstance(own, list) and len(own) == len(several)}
+    return [{reading.field: text} | {name: own[i] for name, own in columns.items()} for i, text in enumerate(several)]
+
+
+def _text_and_scores(record: Any, reading: NbestReading, where: str) -> tuple[str, dict[str, float]]:
+    if not isinstance(record, dict):
+        raise InputError(f"{where}: a text, or an object with a text, is needed")
+    text = record.get(reading.field)
+    if not isinstance(text, str):
+        raise InputError(f"{where}: {_missing(record, reading.field, 'the text', '--field')}")
+    if not reading.score:
+        named = next((record[name] for name in SCORES if name in record), None)
+        return text, {} if named is None else dict(named) if isinstance(named, dict) else {"score": named}
+    inside = record.get("scores")
+    known = (inside if isinstance(inside, dict) else {}) | record
+    absent = [name for name in reading.score if name not in known]
+    if absent:
+        raise InputError(f"{where}: {_missing(record, absent[0], 'a score', '--score')}")
+    return text, {name: known[name] for name in reading.score}
+
+
+def _missing(record: dict[str, Any], field: str, what: str, option: str) -> str:
+    names = first_few(list(record), 8) if record else "none"
+    state = "holds something else than" if field in record else "is missing, which holds"
+    return f"field {field!r} {state} {what}; the fields are {names}: name the right one ({option})"

@@ -1,9 +1,9 @@
-"""References of utterances by their ids, and who speaks them."""
+"""What files say of utterances by their ids: the reference of each, who speaks it, and tables of Kaldi's tools."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
@@ -12,14 +12,14 @@ from lmgauge.records.jsonl import object_rows
 from lmgauge.records.lines import text_lines
 from lmgauge.records.records import Fields, Row
 from lmgauge.records.sources import find_sources
-from lmgauge.tasks.nbest.lines import by_id, cut_ids
-from lmgauge.tasks.settings import NbestReading
-from lmgauge.tasks.transcripts import Utterance, format_of, marks_notes, read_trn
+from lmgauge.tasks.settings import NbestReading, PairsFile
+from lmgauge.tasks.transcripts import format_of, marks_notes, read_trn
+
+Said = tuple[int, str, str]
+"""The number of a line or record, an id, and what is said of it."""
 
 
-def references_of(
-    ids: Sequence[str], references: str | os.PathLike[str] | Mapping[str, str], reading: NbestReading
-) -> tuple[list[str], list[str]]:
+def references_of(ids: Sequence[str], references: PairsFile, reading: NbestReading) -> tuple[list[str], list[str]]:
     """Return the reference of each utterance, and notes."""
     known, notes = (references, []) if isinstance(references, Mapping) else _read(references, ids, reading)
     name = "the references" if isinstance(references, Mapping) else os.fspath(references)
@@ -36,7 +36,7 @@ def references_of(
     return [known[utterance] for utterance in ids], notes
 
 
-def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[str, str], id_field: str = "id") -> list[str]:
+def speakers_of(ids: Sequence[str], speakers: PairsFile, id_field: str = "id") -> list[str]:
     """Return who speaks each utterance."""
     # speakers_of(["u1", "u2"], {"u1": "anna", "u2": "ben"}) -> ['anna', 'ben']
     named = NbestReading(id=id_field, field="speaker")
@@ -48,6 +48,29 @@ def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[s
     return [known[utterance] for utterance in ids]
 
 
+def read_table(path: str | os.PathLike[str]) -> dict[str, tuple[int, str]]:
+    """Return by the id that begins each line of a file its number and what follows the id."""
+    source = find_sources(path, "text")[0]
+    return by_id(_cut_ids(text_lines(source)), source.name)
+
+
+def by_id(rows: Iterable[Said], name: str) -> dict[str, tuple[int, str]]:
+    """Return numbered texts by their ids."""
+    table: dict[str, tuple[int, str]] = {}
+    for number, key, text in rows:
+        if key in table:
+            raise InputError(f"{name}:{number}: the id {key!r} is on line {table[key][0]} too; each id needs one line")
+        table[key] = (number, text)
+    return table
+
+
+def _cut_ids(lines: Iterable[tuple[int, str]]) -> Iterator[Said]:
+    # Lines that begin with an id, blank ones left out.
+    # list(_cut_ids([(1, "u1\ta dog "), (2, ""), (3, "u2")])) -> [(1, 'u1', 'a dog'), (3, 'u2', '')]
+    parts = ((number, line.strip().replace("\t", " ", 1).partition(" ")) for number, line in lines)
+    return ((number, key, rest.strip()) for number, (key, _, rest) in parts if key)
+
+
 def _read(
     path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReading, what: str = "a text"
 ) -> tuple[Mapping[str, str], list[str]]:
@@ -56,36 +79,33 @@ def _read(
     notes: list[str] = []
     lines = [one for one in text_lines(source) if one[1].strip()] if source.format in ("text", "tsv") else []
     first = lines[0][1] if lines else ""
-    if format_of(source.stored_path, None) == "trn" or (lines and _ends_with_ids(lines, ids)):
-        spoken = [(number, one) for number, line in lines for one in _of_trn(line, f"{source.name}:{number}")]
-        rows = [(number, one.id, one.text) for number, one in spoken]
-        notes = marks_notes(source.name, (one for _, one in spoken))
+    rows: Iterable[Said]
+    if format_of(source.stored_path, None) == "trn" or (lines and _end_with_ids(lines, ids)):
+        spoken = [(number, one) for number, line in lines for one in read_trn(iter([(line, f"{source.name}:{number}")]))]
+        several = next((number for number, one in spoken if one.lattice is not None), None)
+        if several is not None:
+            what = "the reference has alternatives, and one reading is needed here; write it plainly"
+            raise InputError(f"{source.name}:{several}: {what}")
+        rows, notes = [(number, one.id, one.text) for number, one in spoken], marks_notes(source.name, dict(spoken).values())
     elif source.format == "text" and first.lstrip().startswith("{"):
-        rows = [_of_row(row, f"{source.name}:{row.number}", reading, what) for row in object_rows(lines, source.name)]
+        rows = _of_records(object_rows(lines, source.name), source.name, reading, what)
     elif source.format == "text" or (lines and reading.field not in first.split("\t")):
-        rows = list(cut_ids(lines))
+        rows = _cut_ids(lines)
     else:
-        records = reader_of(source, Fields()).rows()
-        rows = [_of_row(row, f"{source.name}:{row.number}", reading, what) for row in records]
+        rows = _of_records(reader_of(source, Fields()).rows(), source.name, reading, what)
     return {key: text for key, (_, text) in by_id(rows, source.name).items()}, notes
 
 
-def _ends_with_ids(lines: Sequence[tuple[int, str]], ids: Sequence[str]) -> bool:
-    # True if lines end with something in round brackets, and that is an id of the lists in one at least.
+def _end_with_ids(lines: Sequence[tuple[int, str]], ids: Sequence[str]) -> bool:
+    # Whether these are lines of a trn file: each ends in a word in round brackets, one of which at least is an id.
     last = [line.rstrip().rpartition("(")[2] for _, line in lines]
     return all(word.endswith(")") for word in last) and not {*ids}.isdisjoint(word[:-1] for word in last)
 
 
-def _of_trn(line: str, where: str) -> Iterator[Utterance]:
-    # Utterance of a line of a trn file; nothing for a comment.
-    for utterance in read_trn(iter([(line, where)])):
-        if utterance.lattice is not None:
-            raise InputError(f"{where}: the reference has alternatives, and one reading is needed here; write it plainly")
-        yield utterance
-
-
-def _of_row(row: Row, where: str, reading: NbestReading, what: str) -> tuple[int, str, str]:
-    utterance, text = row.fields.get(reading.id), row.fields.get(reading.field)
-    if isinstance(utterance, bool) or not isinstance(utterance, (str, int)) or not isinstance(text, str):
-        raise InputError(f"{where}: a record needs the fields {reading.id!r} (an id) and {reading.field!r} ({what})")
-    return row.number, str(utterance), text
+def _of_records(rows: Iterable[Row], name: str, reading: NbestReading, what: str) -> Iterator[Said]:
+    for number, fields in rows:
+        key, text = fields.get(reading.id), fields.get(reading.field)
+        if isinstance(key, bool) or not isinstance(key, (str, int)) or not isinstance(text, str):
+            needed = f"the fields {reading.id!r} (an id) and {reading.field!r} ({what})"
+            raise InputError(f"{name}:{number}: a record needs {needed}")
+        yield number, str(key), text

@@ -21,7 +21,7 @@ from lmgauge.tasks.metrics.protocol import Floats, Statistics
 from lmgauge.tasks.nbest.line_search import Candidates, Search
 from lmgauge.tasks.nbest.lists import NbestLists
 from lmgauge.tasks.nbest.references import references_of, speakers_of
-from lmgauge.tasks.nbest.results import FIRST, RESCORED, Rescored, Tuning, UnknownWords, WeightCurve
+from lmgauge.tasks.nbest.results import FIRST, RESCORED, Rescored, Tuning, UnknownWords
 from lmgauge.tasks.scoring import document_codes
 from lmgauge.tasks.settings import ComparisonSettings, NbestReading, PairsFile, RescoreSettings
 from lmgauge.tasks.texts import Integers, References, Texts
@@ -29,8 +29,6 @@ from lmgauge.version import NUMBERS_VERSION
 
 LENGTHS = {"word": "words", "character": "characters"}
 """What the length of a hypothesis is counted in, by the unit of errors: the name of its weight."""
-
-_CURVE_POINTS = 59  # odd, so that the tuned weight is one; up to 60 points of a line are marked and read out
 
 
 @dataclass(frozen=True)
@@ -128,37 +126,14 @@ def tune_weights(
 ) -> tuple[dict[str, float], Tuning]:
     """Return weights that make the fewest errors on lists with references, and how they were chosen."""
     # The first weight is 1; those of scores and models are 0 or more; that of the length is free.
-    metric = scored.metric
+    metric, firsts = scored.metric, scored.lists.offsets[:-1]
     statistics = count_errors(scored.lists, references, metric, threads)
-    errors = statistics[:, 1:].sum(axis=1)
-    candidates = scored.candidates(errors)
     lows = np.append(np.zeros(len(scored.names) - 1), -math.inf)
-    result = Search(candidates, lows, starts, seed).run(threads)
-    weights = result.weights
-    length = int(statistics[scored.lists.offsets[:-1], :3].sum())
-    tuning = Tuning(
-        lists=len(scored.lists),
-        hypotheses=len(scored.lists.texts),
-        first=rates_of(metric, statistics, scored.lists.offsets[:-1]),
-        best=rates_of(metric, statistics, scored.choose(weights)),
-        oracle=rates_of(metric, statistics, extremes(scored.lists, statistics)[0]),
-        places=starts + 2,
-        lines=result.lines,
-        seed=seed,
-        curves=tuple(_curve(candidates, scored.names, weights, k, length) for k in range(1, len(weights))),
-    )
-    return dict(zip(scored.names, weights.tolist(), strict=True)), tuning
-
-
-def _curve(candidates: Candidates, names: Sequence[str], weights: Floats, k: int, length: int) -> WeightCurve:
-    # Error rate along one weight, the others as tuned.
-    steps = candidates.along(weights, np.eye(len(weights))[k])
-    own = float(weights[k])
-    reach = max(abs(own), float(np.quantile(np.abs(steps.changes + own), 0.9)) if len(steps.changes) else 0.0, 1e-3)
-    low = -reach if k == len(weights) - 1 else 0.0
-    places = np.linspace(low, max(2 * own, reach), _CURVE_POINTS)
-    errors = steps.at(places - own)
-    return WeightCurve(names[k], own, tuple(places.tolist()), tuple((errors / max(length, 1)).tolist()))
+    result = Search(scored.candidates(statistics[:, 1:].sum(axis=1)), lows, starts, seed).run(threads)
+    ends = (firsts, scored.choose(result.weights), extremes(scored.lists, statistics)[0])
+    rates = (rates_of(metric, statistics, chosen) for chosen in ends)
+    tuning = Tuning(len(scored.lists), len(scored.lists.texts), starts + 2, result.lines, seed, *rates)
+    return dict(zip(scored.names, result.weights.tolist(), strict=True)), tuning
 
 
 def weights_of(names: Sequence[str], weights: Mapping[str, float]) -> Floats:
@@ -206,10 +181,11 @@ class Rescoring:
         scored, unknown = self._scored(lists)
         own = weights_of(scored.names, weights)
         best = scored.choose(own)
-        systems, limits = (None, [None, None]) if test_ref is None else self._errors(lists, references, best)
-        ruled_out = len(lists.texts) - len(scored.possible[1])
-        share = f"{ruled_out:,} of {len(lists.texts):,} hypotheses have"
-        impossible = f"{share} probability 0 under a model, and are not chosen while others are left"
+        systems, oracle, worst = (None,) * 3 if test_ref is None else self._errors(lists, references, best)
+        ruled_out, every = len(lists.texts) - len(scored.possible[1]), len(lists.texts)
+        if ruled_out:
+            share = f"{ruled_out:,} of {every:,} hypotheses have probability 0 under a model"
+            more = [*more, f"{share}, and are not chosen while others are left"]
         return Rescored(
             lists=lists,
             models=tuple(self.models),
@@ -220,9 +196,9 @@ class Rescoring:
             unknown=unknown,
             tuning=tuning,
             systems=systems,
-            oracle=limits[0],
-            worst=limits[1],
-            notes=tuple(dict.fromkeys([*notes, *more, *([impossible] if ruled_out else [])])),
+            oracle=oracle,
+            worst=worst,
+            notes=tuple(dict.fromkeys([*notes, *more])),
             signature=self._signature(weights, tuning),
         )
 
@@ -236,7 +212,9 @@ class Rescoring:
         counts = tuple(UnknownWords(name, count, words) for name, count in zip(self.models, unknown, strict=True))
         return ScoredLists(lists, tuple(self.models), nats[:, [place[text] for text in texts]], self.metric), counts
 
-    def _errors(self, lists: NbestLists, references: Sequence[str], best: Integers) -> tuple[Systems, list[ErrorRates]]:
+    def _errors(
+        self, lists: NbestLists, references: Sequence[str], best: Integers
+    ) -> tuple[Systems, ErrorRates, ErrorRates]:
         # First and best hypotheses as two systems; error rates of the hypotheses with the fewest and the most errors.
         statistics = count_errors(lists, references, self.metric, self.comparison.threads)
         who = self.settings.document
@@ -244,7 +222,8 @@ class Rescoring:
         by = UNKNOWN if who is None else "speakers or calls"
         rows = IndependentRows.of([statistics[lists.offsets[:-1]], statistics[best]], codes, by)
         systems = compare_systems(self.metric, [FIRST, RESCORED], rows, 1, settings=self.comparison)
-        return systems, [rates_of(self.metric, statistics, ends) for ends in extremes(lists, statistics)]
+        fewest, most = (rates_of(self.metric, statistics, ends) for ends in extremes(lists, statistics))
+        return systems, fewest, most
 
     def _signature(self, weights: Mapping[str, float], tuning: Tuning | None) -> str:
         metric = self.metric

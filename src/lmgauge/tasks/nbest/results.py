@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from lmgauge.errors import UsageError
 from lmgauge.files import writing_or_printing
 from lmgauge.json_text import to_json
 from lmgauge.readable import for_output
 from lmgauge.records.formats import BY_SUFFIX, COMPRESSIONS
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
+from lmgauge.result_columns import plain_values
+from lmgauge.result_list import Tabled
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.metrics.error_rates import ErrorRates
 from lmgauge.tasks.metrics.protocol import Floats
@@ -21,21 +21,8 @@ from lmgauge.tasks.nbest.lists import NbestLists, is_cost
 from lmgauge.tasks.texts import Integers
 from lmgauge.tasks.transcripts import format_of, trn_line
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 FIRST, RESCORED = "first of the list", "rescored"
 """Names of the two systems that are compared."""
-
-
-@dataclass(frozen=True)
-class WeightCurve:
-    """The error rate on the tuning lists along one weight, the other weights as tuned."""
-
-    name: str
-    tuned: float
-    weights: tuple[float, ...]
-    rates: tuple[float, ...]  # the error rate at each, a ratio
 
 
 @dataclass(frozen=True)
@@ -44,18 +31,12 @@ class Tuning:
 
     lists: int  # how many n-best lists there were
     hypotheses: int
-    first: ErrorRates  # error rate of the first hypotheses
-    best: ErrorRates  # error rate with the tuned weights, which were chosen for it: that of other lists is higher
-    oracle: ErrorRates  # error rate of the best hypotheses there are
     places: int
     lines: int
     seed: int
-    curves: tuple[WeightCurve, ...]  # one for each weight but the first
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all figures but the curves as plain values."""
-        counts = {name: getattr(self, name) for name in ("lists", "hypotheses", "places", "lines", "seed")}
-        return counts | {name: getattr(self, name).to_dict() for name in ("first", "best", "oracle")}
+    first: ErrorRates  # error rate of the first hypotheses
+    best: ErrorRates  # error rate with the tuned weights, which were chosen for it: that of other lists is higher
+    oracle: ErrorRates  # error rate of the best hypotheses there are
 
 
 @dataclass(frozen=True)
@@ -68,7 +49,7 @@ class UnknownWords:
 
 
 @dataclass(frozen=True, repr=False)
-class Rescored(Shown):
+class Rescored(Tabled):
     """N-best lists with the scores of language models, and the best hypothesis of each.
 
     Attributes:
@@ -146,7 +127,7 @@ class Rescored(Shown):
             "changed": self.changed,
             "weights": self.weights,
             "unknown_words": {one.model: {"unknown": one.unknown, "words": one.words} for one in self.unknown},
-            **({} if self.tuning is None else {"tuning": self.tuning.to_dict()}),
+            **({} if self.tuning is None else {"tuning": plain_values(self.tuning)}),
             **({} if self.systems is None else {"test": self.systems.to_dict()}),
             **rates,
             "notes": list(self.notes),
@@ -164,14 +145,6 @@ class Rescored(Shown):
                 own = {"id": name, "rank": i - begin + 1, "text": lists.texts[i]}
                 rows.append({**own, **scores, "total": totals[i], "best": i in best})
         return rows
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return `to_rows` as a data frame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(self.to_rows())
 
     def write_best(self, path: str | os.PathLike[str]) -> None:
         """Write the best hypothesis of each list, in the order of the lists.

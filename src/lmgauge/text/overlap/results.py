@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import CheckFailedError
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
+from lmgauge.result_columns import plain_values
+from lmgauge.result_list import Tabled
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lmgauge.text.overlap.whole_text import WholeText
 
 
@@ -74,6 +72,7 @@ class GroupOverlap:
     ngram_bytes: int
     ngrams: int
     seen_ngrams: int
+    STATED: ClassVar = ("ngram_share",)
 
     @property
     def ngram_share(self) -> float:
@@ -82,7 +81,7 @@ class GroupOverlap:
 
 
 @dataclass(frozen=True, repr=False)
-class Overlap(Shown):
+class Overlap(Tabled):
     """The parts of a test text that are in a training text.
 
     Attributes:
@@ -159,6 +158,7 @@ class Overlap(Shown):
     segment_ngram_bytes: NDArray[np.int64] = field(repr=False, compare=False)
     text: WholeText = field(repr=False, compare=False)
     run: Any = field(default=None, repr=False, compare=False)
+    STATED: ClassVar = ("contaminated_share", "ngram_share")
 
     @property
     def long_contaminated_bytes(self) -> int:
@@ -207,23 +207,14 @@ class Overlap(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return counts, shares, passages and groups as plain values; the segments by their index from 0."""
-        plain: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
-        plain["notes"] = list(self.notes)
-        plain["passages"] = [asdict(passage) for passage in self.passages]
-        plain["near_pairs"] = [asdict(pair) for pair in self.near_pairs]
-        plain["groups"] = [asdict(group) | {"ngram_share": group.ngram_share} for group in self.groups]
-        plain["contaminated_share"], plain["ngram_share"] = self.contaminated_share, self.ngram_share
+        plain: dict[str, Any] = plain_values(self)
         plain["contaminated_segment_indices"] = np.flatnonzero(self.segment_contaminated).tolist()
         plain["near_segment_indices"] = np.flatnonzero(self.segment_near).tolist()
         return plain if self.run is None else plain | {"run": self.run.to_dict()}
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each group of the test, usually one of its files.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(asdict(group) | {"ngram_share": group.ngram_share} for group in self.groups)
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each group of the test, usually one of its files."""
+        return [plain_values(group) for group in self.groups]
 
     def _in_brief(self) -> str:
         return (

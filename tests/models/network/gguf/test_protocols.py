@@ -66,10 +66,3 @@ def test_llama_perplexity_prints_the_same(folder: Path, bos: bool) -> None:
     scoring = ScoringOptions(protocol="llama.cpp", context=40, device="cpu")
     result = lmgauge.evaluate(path, folder / "text.txt", scoring=scoring)
     assert result.source_figures["PPL"] == pytest.approx(float(printed), rel=1e-4)
-
-
-def test_a_table_of_all_protocols(folder: Path) -> None:
-    write_gguf(folder / "all.gguf", sentencepiece_vocabulary())
-    table = lmgauge.evaluate_protocols(folder / "all.gguf", folder / "text.txt", scoring=ScoringOptions(context=40))
-    assert [row.skipped for row in table] == [""] * 5
-    assert [row.policy.first for row in table if row.policy is not None] == ["bos"] * 5

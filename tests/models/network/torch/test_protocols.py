@@ -18,7 +18,6 @@ from tests.reference import protocols as reference
 import lmgauge
 from lmgauge.choices import ProtocolName
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.protocol_table import ProtocolTable
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.torch.model import NeuralModel
 
@@ -167,31 +166,6 @@ def test_a_stream_of_segments_has_the_windows_of_the_whole_text() -> None:
     assert together.logprob.tolist() == pytest.approx([nats for batch in apart for nats in batch.logprob.tolist()], abs=1e-4)
 
 
-def test_a_table_of_all_protocols(tiny: Tiny) -> None:
-    table = lmgauge.evaluate_protocols(tiny.model(), texts=LINES)
-    assert isinstance(table, ProtocolTable)
-    assert [row.protocol for row in table] == ["lmgauge", "hf-guide", "harness", "llama.cpp", "gptq"]
-    assert all(row.evaluation is not None for row in table)
-    for row in table[1:]:
-        assert row.evaluation is not None
-        assert row.evaluation.source_figures == tiny.printed(row.protocol)  # type: ignore[arg-type]
-    half = table[3].evaluation
-    assert half is not None
-    assert half.scored_share is not None
-    assert 0.2 < half.scored_share < 0.55
-    assert half.bytes == round(half.scored_share * len("\n".join(LINES).encode()))
-
-
-def test_a_protocol_that_cannot_be_followed_is_a_row_that_says_why(tiny: Tiny) -> None:
-    table = lmgauge.evaluate_protocols(tiny.model(), texts=["the cat sat"])
-    skipped = {row.protocol: row.skipped for row in table}
-    assert skipped["lmgauge"] == skipped["harness"] == ""
-    assert "fills no chunk of 512" in skipped["llama.cpp"]
-    assert "fills no chunk of 600" in skipped["gptq"]
-    short = lmgauge.evaluate_protocols(tiny.model(), texts=LINES, scoring=None)
-    assert short.to_dict()["protocols"][0]["evaluation"]["perplexity"] == short[0].evaluation.perplexity  # type: ignore[union-attr]
-
-
 def test_texts_that_a_protocol_cannot_score_are_refused_in_a_line(tiny: Tiny) -> None:
     with pytest.raises(InputError, match="fills no chunk of 512"):
         lmgauge.evaluate(tiny.model(protocol="llama.cpp"), texts=["the cat"])
@@ -207,8 +181,6 @@ def test_a_model_that_is_no_network_cannot_follow(tiny: Tiny) -> None:
     counted = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]), order=2)
     with pytest.raises(UsageError, match="protocol gptq: laplace2 cannot follow it"):
         lmgauge.evaluate([tiny.model(protocol="gptq"), counted], texts=LINES)
-    with pytest.raises(UsageError, match="only networks on this machine"):
-        lmgauge.evaluate_protocols(counted, texts=LINES)
 
 
 def test_audits_of_such_models_speak_of_the_protocol(tiny: Tiny) -> None:

@@ -206,25 +206,24 @@ class CompletionsModel(ScoresStrings):
             too_long = error.status in (400, 413) and re.search("context|length|too long|tokens", error.reason)
             hint = "; cut the text into shorter segments, or start the server with a longer context" if too_long else ""
             raise ServerError(f"{block.source}, line {block.line(i)}: {error}{hint}", error.status) from error
+        behind = located.behind(len(before))
+        shown = [_shown(piece) for piece in located.pieces[: len(located.pieces) - len(behind.pieces)]]
         # The first token's bytes go to the event after it.
-        first = int(located.logprob[:1] == [None])
-        given_tokens = sum(end <= len(before) for end in located.ends) if before else 0
-        crossing = ([0, *located.ends])[given_tokens] < len(before) if given_tokens < len(located.ends) else False
-        strings = [_shown(piece) for piece in located.pieces]
-        shown, first = strings[:given_tokens], max(first, given_tokens)
-        if first > given_tokens and self.context_policy.first == "bos":
+        unscored = behind.logprob[:1] == [None]
+        if unscored and self.context_policy.first == "bos":
             raise ServerError(
                 f"{block.source}, line {block.line(i)}: the server gives no log-probability for the first token; leave out "
                 "--first-token, or set a text before each segment with --bos"
             )
-        ends = np.clip(np.array(located.ends[first:], np.int64) - len(before), 0, length)
+        scored = behind.part(int(unscored))
+        ends = np.clip(np.array(scored.ends, np.int64), 0, length)
         ends[-1:] = length
-        strings = strings[first:]
+        strings = [_shown(piece) for piece in scored.pieces]
         # Servers read the name of a special token in the text as that token, not as the text it is.
         special = next(filter(_SPECIAL.fullmatch, strings), "")
-        bound = first > given_tokens or not located.exact or bool(special)
-        logprob = np.array(located.logprob[first:], np.float64)
-        return _Scored(strings, logprob, ends, bound, not located.exact, special, shown, crossing)
+        bound = unscored or not located.exact or bool(special)
+        logprob = np.array(scored.logprob, np.float64)
+        return _Scored(strings, logprob, ends, bound, not located.exact, special, shown, behind.crosses)
 
     def __repr__(self) -> str:
         return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.context_policy})"

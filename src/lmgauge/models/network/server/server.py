@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from lmgauge.errors import UsageError
 from lmgauge.models.network.server.http import Endpoint, ServerError
+from lmgauge.scores.imports.laying import fit, without_bos
+from lmgauge.scores.imports.log import LoggedSegment
 from lmgauge.scores.imports.replies import PromptTokens, ReplyError, read_echo, read_prompt_logprobs
 from lmgauge.scores.spans import Piece, approximate, left_out, place
 
@@ -26,27 +28,6 @@ _ADDED = 1
 _MOST_NAMES, _LONGEST_NAME = 10, 80
 _TELLING = ("id", "root", "parent", "max_model_len", "meta")  # of a model's entry: what stays the same from day to day
 _NEEDED = "scoring needs a server that answers `echo` with `logprobs` for the prompt, such as vLLM's or llama-cpp-python's"
-
-
-@dataclass(frozen=True, slots=True)
-class Located:
-    """The tokens of a text and where they are."""
-
-    pieces: list[Piece]  # as the server shows them
-    logprob: list[float | None]  # nats; None for a first token without any
-    ends: list[int]  # one past the last byte of each
-    exact: bool  # whether the tokens give the text back
-    added: int  # tokens that the server added at the end
-
-    def after(self, before: int) -> Located:
-        """Return the tokens after the first bytes."""
-        if not before:
-            return self
-        if before not in self.ends:
-            raise _joined()
-        first = self.ends.index(before) + 1  # tokens without bytes after it may hide the text's first character
-        ends = [end - before for end in self.ends[first:]]
-        return replace(self, pieces=self.pieces[first:], logprob=self.logprob[first:], ends=ends)
 
 
 @dataclass
@@ -86,7 +67,7 @@ class Server:
             raise ServerError(f"{self.endpoint.url}: answers without the tokens of the prompt; {_NEEDED}")
         return prompt
 
-    def locate(self, text: str) -> Located:
+    def locate(self, text: str) -> LoggedSegment:
         """Return the tokens of a text that is not empty, and where they are in it."""
         return locate(self.tokens(self.before + text), text.encode(), self.before.encode())
 
@@ -133,64 +114,53 @@ class Server:
         # Tokens before the last of a text, the last, and the log-probability of the likeliest one there.
         tokens = self.tokens(self.before + text)
         located = locate(tokens, text.encode(), self.before.encode())
-        last = located.added + 1
+        last = located.generated[0] + 1
         if not located.exact or last > len(tokens.pieces):
             return None
         best = tokens.best[-last]
         return None if best is None else (tokens.pieces[:-last], tokens.pieces[-last], best)
 
 
-def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
+def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> LoggedSegment:
     """Return which tokens of a reply are the text's, and where they are in it."""
     # Raises ServerError: a token is partly before the text and partly in it, one after the first has no log-probability,
     # or the tokens do not show all of the text.
-    # A first token without a score that is not text of the segment is the model's BOS token.
-    firsts = (0, 1) if tokens.logprob[:1] == [None] and tokens.pieces[0].strip() else (0,)
-    for extra in tokens.added_first(_ADDED):
-        last = len(tokens.pieces) - extra
-        # Servers that take what is set before the text for a special token may not show it.
-        for source in (before + text, text) if before else (text,):
-            for first in firsts:
-                ends = place(tokens.pieces[first:last], source)
-                if ends is not None:
-                    located = Located(tokens.pieces[first:last], tokens.logprob[first:last], ends, True, extra)
-                    return _checked(located.after(len(source) - len(text)))
-    return _checked(_nearly(tokens, text, before))
+    segment = LoggedSegment("", tokens.pieces, tokens.logprob, generated=tuple(tokens.added_first(_ADDED)))
+    # Servers that take what is set before the text for a special token may not show it.
+    laid = fit(segment, before + text, text) if before else fit(segment, text)
+    laid = _nearly(segment, text, before) if laid is None else _after(laid, laid.ends[-1] - len(text))
+    if None in laid.logprob[1:]:
+        place_ = laid.logprob.index(None, 1)
+        raise ServerError(f"gives no log-probability for token {place_ + 1}, {_cut(repr(laid.pieces[place_]))}")
+    return laid
 
 
-def _nearly(tokens: PromptTokens, text: bytes, before: bytes) -> Located:
-    extra = tokens.added_first(_ADDED)[0]
-    last = len(tokens.pieces) - extra
-    first = int(tokens.logprob[:1] == [None] and _stands_alone(tokens.pieces[0], before + text))
+def _after(laid: LoggedSegment, before: int) -> LoggedSegment:
+    if before and before not in laid.ends:
+        raise _joined()
+    # Tokens without bytes after what is before may hide the text's first character.
+    return laid.after(laid.ends.index(before) + 1, before) if before else laid
+
+
+def _nearly(segment: LoggedSegment, text: bytes, before: bytes) -> LoggedSegment:
+    part = without_bos(segment, before + text)
     if before:
-        tried = range(first, min(last, first + len(before) + 2))
-        first = next((k + 1 for k in tried if place(tokens.pieces[first : k + 1], before) is not None), -1)
-        if first < 0:
+        tried = range(min(len(part.pieces), len(before) + 2))
+        first = next((k + 1 for k in tried if place(part.pieces[: k + 1], before) is not None), 0)
+        if not first:
             raise _joined()
-    pieces = tokens.pieces[first:last]
-    wrong = left_out(pieces, text)
+        part = part.part(first)
+    wrong = left_out(part.pieces, text)
     if wrong is not None:
         raise ServerError(
             f"the server's reply has {wrong}; does the server cut long prompts, or leave tokens out? Cut the text into "
             "shorter segments, or score the model itself: -m FOLDER or -m FILE.gguf"
         )
-    return Located(pieces, tokens.logprob[first:last], approximate(pieces, text), False, extra)
+    return replace(part, ends=approximate(part.pieces, text), exact=False)
 
 
 def _joined() -> ServerError:
     return ServerError("the tokenizer joins the text with what --bos sets before it; choose a text that stands alone")
-
-
-def _stands_alone(piece: Piece, text: bytes) -> bool:
-    shown = piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace")
-    return bool(shown.strip()) and not text.lstrip().startswith(shown.strip())
-
-
-def _checked(located: Located) -> Located:
-    if None in located.logprob[1:]:
-        place_ = located.logprob.index(None, 1)
-        raise ServerError(f"gives no log-probability for token {place_ + 1}, {_cut(repr(located.pieces[place_]))}")
-    return located
 
 
 def _cut(text: str) -> str:
