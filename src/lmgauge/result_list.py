@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from lmgauge.errors import needing
-from lmgauge.result_columns import flat_row, plain_values
+from lmgauge.result_columns import plain_values
 from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
@@ -63,9 +63,6 @@ class ResultList(Tabled, Sequence[T], Generic[T]):
 
     def to_dict(self) -> Any:
         return [cast("Any", item).to_dict() for item in self.items]
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        return [flat_row(item) for item in self.items]
 
     def _in_brief(self) -> str:
         return f"{len(self):,} item{'s' * (len(self) != 1)}"

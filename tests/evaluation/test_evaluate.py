@@ -14,7 +14,7 @@ from lmgauge import Corpus, NgramModel
 from lmgauge.errors import InputError
 from lmgauge.evaluation.audit.coverage import recount
 from lmgauge.evaluation.denominators import count_denominators
-from lmgauge.evaluation.notes import NO_WORDS
+from lmgauge.evaluation.evaluate import NO_WORDS
 from lmgauge.results import Evaluation
 from lmgauge.version import NUMBERS_VERSION
 

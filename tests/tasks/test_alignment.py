@@ -134,7 +134,7 @@ def test_bad_use_is_refused() -> None:
     with pytest.raises(UsageError, match="give word or character"):
         align("a", "b", "letter")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="1 hypotheses and 2 references"):
-        align_all(Texts.of_strings(["a", "b"]), Texts.of_strings(["a"]))
+        next(align_all(Texts.of_strings(["a", "b"]), Texts.of_strings(["a"])))
     with pytest.raises(InputError, match="NUL"):
         align("a\0", "b")
 

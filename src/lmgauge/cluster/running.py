@@ -13,7 +13,7 @@ from lmgauge.cluster.merging import Merged, merge
 from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE, ShardRecord, is_shard_folder, read_record
 from lmgauge.errors import InputError
 from lmgauge.files import refuse_replacing, writing_directory
-from lmgauge.shown import Shown
+from lmgauge.result_list import Result
 from lmgauge.temporaries import scratch_folder
 from lmgauge.work.manifest import described, refuse_other, write_manifest
 from lmgauge.work.parts import writing_parts
@@ -62,7 +62,7 @@ class Job(Protocol):
 
 
 @dataclass(frozen=True, repr=False)
-class FinishedShard(Shown):
+class FinishedShard(Result):
     """A shard that is complete.
 
     Attributes:
@@ -84,10 +84,6 @@ class FinishedShard(Shown):
     folder: str
     parts: int
     computed: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes as plain values."""
-        return dict(vars(self))
 
     def _in_brief(self) -> str:
         before = "" if self.computed else ", complete before"

@@ -17,10 +17,10 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from lmgauge.numerics.proportions import binomial_quantiles
 from lmgauge.places import open_reading
 from lmgauge.readable import first_few
 from lmgauge.remote.addresses import shown_name
-from lmgauge.shown import Shown
+from lmgauge.result_list import Result
 from lmgauge.signature import Signature
 from lmgauge.version import __version__
 
@@ -90,7 +90,7 @@ class GroupPercentiles:
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Percentiles(Shown):
+class Percentiles(Result):
     """Percentiles of perplexity by group, with what must be alike where they are used.
 
     What it has, the file has, by the same names.
@@ -134,7 +134,7 @@ class Percentiles(Shown):
     columns: list[str] = field(default_factory=lambda: ["perplexity", "low", "high"])
     overall: GroupPercentiles
     groups: Annotated[dict[str, GroupPercentiles], Meta(max_length=MOST_GROUPS)]
-    source: str = field(default="", compare=False)
+    source: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**64:
@@ -311,10 +311,6 @@ class Percentiles(Shown):
             if before != after:
                 said = f"{what} {_said(before)}, and here it is {_said(after)}"
                 raise UsageError(f"{self._name} was learned with {said}; {_AGAIN}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, as in the file."""
-        return {name: value for name, value in asdict(self).items() if name != "source"}
 
     @property
     def _name(self) -> str:

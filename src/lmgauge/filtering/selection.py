@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -39,7 +39,7 @@ from lmgauge.records.formats import reader_of, writer_of
 from lmgauge.records.records import BLOCK_BYTES, Fields, ScoredRecords
 from lmgauge.records.sources import STDIN
 from lmgauge.remote.addresses import is_remote
-from lmgauge.shown import Shown
+from lmgauge.result_list import Result
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -80,7 +80,7 @@ class SelectionExample:
 
 
 @dataclass(frozen=True, repr=False)
-class Selection(Shown):
+class Selection(Result):
     """Documents selected from a pool for being like a target.
 
     Attributes:
@@ -114,13 +114,9 @@ class Selection(Shown):
     vocabulary: int
     outputs: tuple[str, ...] = ()
     histogram: Bins | None = field(default=None, repr=False)
-    examples: Mapping[str, tuple[SelectionExample, ...]] = field(default_factory=dict, repr=False)
+    examples: Mapping[str, tuple[SelectionExample, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     signature: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as `lmgauge select --json` prints them."""
-        return {name: value for name, value in asdict(self).items() if name != "histogram"}
 
     def _in_brief(self) -> str:
         chosen = self.chosen

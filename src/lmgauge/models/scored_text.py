@@ -167,10 +167,6 @@ class ScoredTexts(ResultList[ScoredText]):
         """Return the summary of each string."""
         return [item.summary() for item in self.items]
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Return a dict a string, with its tokens."""
-        return [item.to_dict() for item in self.items]
-
     def tokens_to_pandas(self) -> pd.DataFrame:
         """Return one row per token of all strings; the column `segment` says of which, from 0.
 

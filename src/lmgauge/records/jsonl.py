@@ -75,7 +75,7 @@ class Reader(ReaderOfLines):
             record, own, problem = self._read(line)
             if problem is not None:
                 if problem[0] == TAKEN and number == 1:  # not a bad record, but a file that was scored before
-                    raise name_taken(f"{self.source.name}:1", self._taken(record))
+                    raise name_taken(f"{self.source.name}:1", min(self.fields.taken.intersection(record)))
                 problems[len(lines)] = problem
             texts += own
             owners += [len(lines)] if len(own) == 1 else [len(lines)] * len(own)
@@ -106,7 +106,7 @@ class Reader(ReaderOfLines):
         value = record.get(name)
         if isinstance(value, str):
             if self.fields.taken and not self.fields.taken.isdisjoint(record):
-                taken = self._taken(record)
+                taken = min(self.fields.taken.intersection(record))
                 return record, [], (TAKEN, f"there is a field {taken!r} already, which scores would hide")
             return record, [value.encode("utf-8", "surrogatepass")], None  # as `utf8`, without a call for each
         if name not in record:
@@ -120,9 +120,6 @@ class Reader(ReaderOfLines):
                     return record, list(map(utf8, present)), None
                 what = "a list without a string" if not present else "a list with something that is not a string"
         return record, [], (NO_TEXT, f"field {name!r} holds {what}, not {wanted}")
-
-    def _taken(self, record: dict[str, Any]) -> str:
-        return min(self.fields.taken.intersection(record))
 
 
 class Writer(PackedLines):

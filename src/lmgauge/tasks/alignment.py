@@ -175,10 +175,6 @@ def align_all(references: Texts, hypotheses: Texts, unit: Unit = "word") -> Iter
         raise UsageError(f"unit {unit!r}: give word or character")
     if len(references) != len(hypotheses):
         raise UsageError(f"{len(hypotheses)} hypotheses and {len(references)} references: they must be equally many")
-    return _alignments(references, hypotheses, unit)
-
-
-def _alignments(references: Texts, hypotheses: Texts, unit: Unit) -> Iterator[Alignment]:
     stop = np.zeros(1, dtype=np.uint8)
     for begin in range(0, len(references), SEGMENTS_AT_A_TIME):
         refs = references.part(begin, begin + SEGMENTS_AT_A_TIME)

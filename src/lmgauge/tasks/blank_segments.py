@@ -29,14 +29,8 @@ class Blanks:
         """Count the blank ones of texts as they were given, before any preparation."""
         outputs, texts = blank_texts(hypotheses), blank_texts(references.texts)
         first = int(np.searchsorted(references.offsets, texts[0], side="right")) - 1 if len(texts) else None
-        return cls(
-            len(hypotheses),
-            len(references.texts),
-            len(outputs),
-            len(texts),
-            int(outputs[0]) if len(outputs) else None,
-            first,
-        )
+        first_output = int(outputs[0]) if len(outputs) else None
+        return cls(len(hypotheses), len(references.texts), len(outputs), len(texts), first_output, first)
 
     def joined(self, other: Blanks) -> Blanks:
         """Return the counts of these segments and of those that follow."""
@@ -65,14 +59,11 @@ class Blanks:
     def notes(self, system: str = "") -> list[str]:
         """Return a sentence for each side that has blanks."""
         of = f" of {system}" if system else ""
-        notes = []
-        if self.first_hypothesis is not None:
-            where = f"the first that of segment {self.first_hypothesis + 1:,}"
-            notes.append(f"{self.hypotheses:,} of {self.segments:,} hypotheses{of} are blank, {where}")
-        if self.first_reference is not None:
-            where = f"the first that of segment {self.first_reference + 1:,}"
-            notes.append(f"{self.references:,} of {self.texts:,} references are blank, {where}")
-        return notes
+        sides = (
+            (self.first_hypothesis, f"{self.hypotheses:,} of {self.segments:,} hypotheses{of}"),
+            (self.first_reference, f"{self.references:,} of {self.texts:,} references"),
+        )
+        return [f"{what} are blank, the first that of segment {first + 1:,}" for first, what in sides if first is not None]
 
 
 def blank_texts(texts: Texts) -> NDArray[np.int64]:

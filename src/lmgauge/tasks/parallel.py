@@ -84,6 +84,7 @@ class ParallelFiles:
     ) -> None:
         # Look for the files; they are read when it is iterated over.
         self._reading = reading or Reading()
+        self._bare = replace(self._reading, group=None, document=None)  # how a file is read that tells neither
         self.group_names: list[str] = []
         self.notes: list[str] = []
         self.documents_by = UNKNOWN
@@ -118,11 +119,11 @@ class ParallelFiles:
         for path in references:
             for name in reading.ref_field or (reading.field,):
                 labels = {} if corpora else {"group": group, "document": documents.in_references}
-                corpora.append(_corpus(reading, path, field=name, lists=True, **labels))
+                corpora.append(Corpus.from_files(path, reading=self._bare, field=name, lists=True, **labels))
         if any(not corpus.rereadable for corpus in corpora) and len(reading.ref_field) > 1:
             raise UsageError("several fields of one file are read one after the other, which a pipe cannot: save it first")
-        outputs = [_corpus(reading, source.path, document=documents.in_outputs) for source in sources[:1]]
-        outputs += [_corpus(reading, source.path) for source in sources[1:]]
+        outputs = [Corpus.from_files(sources[0].path, reading=self._bare, document=documents.in_outputs)]
+        outputs += [Corpus.from_files(source.path, reading=self._bare) for source in sources[1:]]
         return [s.label for s in sources], [_Part(corpora, outputs, (groups, documents.names))]
 
     def _of_folders(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Part]]:
@@ -142,9 +143,10 @@ class ParallelFiles:
         rule, self.documents_by = _folder_documents(sources, reading)
         parts = []
         for name in files:
-            ours = [os.path.join(folder, name) for folder in references]
-            corpora = [_corpus(reading, path, document=None if i else rule, lists=True) for i, path in enumerate(ours)]
-            outputs = [_corpus(reading, os.path.join(folder, name)) for folder in hypotheses]
+            ours, theirs = ([os.path.join(folder, name) for folder in folders] for folders in (references, hypotheses))
+            corpora = [Corpus.from_files(ours[0], reading=self._bare, document=rule, lists=True)]
+            corpora += [Corpus.from_files(path, reading=self._bare, lists=True) for path in ours[1:]]
+            outputs = [Corpus.from_files(path, reading=self._bare) for path in theirs]
             parts.append(_Part(corpora, outputs, label=name if reading.group == BY_FILE else None))
         names = [os.path.basename(os.path.normpath(folder)) or folder for folder in hypotheses]
         return (names if len(set(names)) == len(names) else list(hypotheses)), parts
@@ -176,19 +178,6 @@ class ParallelFiles:
         if not self._has_sources:
             return block
         return replace(block, hypotheses=block.hypotheses[:-1], sources=block.hypotheses[-1])
-
-
-def _corpus(
-    reading: Reading,
-    path: str,
-    *,
-    field: str | None = None,
-    group: str | None = None,
-    document: str | None = None,
-    lists: bool = False,
-) -> Corpus:
-    options = replace(reading, field=field or reading.field, group=group, document=document, lists=lists)
-    return Corpus.from_files(path, reading=options)
 
 
 def _names_in(folder: str) -> list[str]:

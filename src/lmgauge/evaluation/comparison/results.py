@@ -11,7 +11,7 @@ from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.result_columns import interval_columns, plain_values
+from lmgauge.result_columns import flat_row, plain_values
 from lmgauge.result_list import Result, ResultList
 
 SIGNIFICANT = 0.05
@@ -208,15 +208,13 @@ class Comparisons(ResultList[Comparison]):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each comparison and figure."""
+        own, values = (
+            ("first", "second", "part", "p_value", "p_value_holm"),
+            {"first": "first_value", "second": "second_value"},
+        )
         return [
-            {"first": c.first, "second": c.second, "part": c.part, "p_value": c.p_value, "p_value_holm": c.p_value_holm}
-            | {
-                "metric": d.metric,
-                "first_value": float(d.first),
-                "second_value": float(d.second),
-                "difference": d.difference,
-            }
-            | interval_columns(d.interval)
-            for c in self.items
-            for d in c.differences
+            {name: getattr(item, name) for name in own}
+            | {values.get(name, name): value for name, value in flat_row(difference).items()}
+            for item in self.items
+            for difference in item.differences
         ]

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,7 @@ from lmgauge.models.training.progress_file import ProgressFile
 from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings, RunSettings
 from lmgauge.models.training.spelling import NetworkSpelling, learn_network_spelling, refuse_unlearnable
 from lmgauge.models.training.tokenizers import fixed_vocabulary, make_training_tokenizer
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
+from lmgauge.result_list import Result, data_frame
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
@@ -46,7 +45,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, repr=False)
-class NeuralTraining(Shown):
+class NeuralTraining(Result):
     """What a training came to."""
 
     path: Path
@@ -62,10 +61,6 @@ class NeuralTraining(Shown):
     # where unseen words are spelled, what was learned of their letters and of white space, as `SpelledModel.learned` says
     # it; None where they are not
     learned: dict[str, Any] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it by name, as JSON values."""
-        return asdict(self) | {"path": str(self.path)}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return `history`: a row for each epoch."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from lmgauge.errors import InputError
@@ -35,9 +34,9 @@ def fit(segment: LoggedSegment, *texts: bytes) -> LoggedSegment | None:
     for generated in segment.generated:
         for text in texts:
             for first in firsts:
-                part = segment.part(first, len(segment.pieces) - generated)
-                if part.pieces and (ends := place(part.pieces, text)) is not None:
-                    return replace(part, ends=ends, generated=(generated,), headless=False)
+                last = len(segment.pieces) - generated
+                if first < last and (ends := place(segment.pieces[first:last], text)) is not None:
+                    return segment.part(first, last, ends=ends, generated=(generated,), headless=False)
     return None
 
 
@@ -54,7 +53,7 @@ def _lay_whole(segment: LoggedSegment, logged: str, text: bytes, differs: Callab
         pairs = enumerate(zip(own, text, strict=False))
         common = next((i for i, (one, other) in pairs if one != other), min(len(own), len(text)))
         raise differs(text, common, "text", own[common:])
-    return replace(segment, ends=[len(text)])
+    return segment._replace(ends=[len(text)])
 
 
 def _lay_words(segment: LoggedSegment, text: bytes, differs: Callable[..., InputError]) -> LoggedSegment:
@@ -76,20 +75,20 @@ def _lay_words(segment: LoggedSegment, text: bytes, differs: Callable[..., Input
         raise differs(text, match.start(), "", b"")
     if ends and kinds[-1] != EOS_KIND:
         ends[-1] = len(text)
-    return replace(segment, ends=ends)
+    return segment._replace(ends=ends)
 
 
 def _lay_pieces(segment: LoggedSegment, text: bytes, differs: Callable[..., InputError]) -> LoggedSegment:
     if (laid := fit(segment, text)) is not None:
         return laid
     if segment.headless and (behind := _place_behind(segment.pieces, text)):
-        return replace(segment, ends=behind)
+        return segment._replace(ends=behind)
     part = without_bos(segment, text)
     if not part.pieces or segment.headless or left_out(part.pieces, text) is not None:
         first = len(segment.pieces) - segment.generated[0] - len(part.pieces)
         at, number, piece = _first_difference(segment.pieces[first:], text)
         raise differs(text, at, f"token {first + number}", piece)
-    return replace(part, ends=approximate(part.pieces, text), exact=False)
+    return part._replace(ends=approximate(part.pieces, text), exact=False)
 
 
 def _place_behind(pieces: Sequence[Piece], text: bytes) -> list[int]:

@@ -7,8 +7,8 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from lmgauge.choices import LogUnit
 from lmgauge.errors import InputError, UsageError
@@ -22,8 +22,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _MOST_SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedSegment:
+class LoggedSegment(NamedTuple):
     """What a program wrote of one segment, and where that lies in the text once it is laid there."""
 
     where: str  # file and line or record, for messages
@@ -40,18 +39,17 @@ class LoggedSegment:
     exact: bool = True  # False if the tokens do not give the text back
     crosses: bool = False  # True if the first token begins in the text that is given before the segment
 
-    def part(self, first: int, last: int | None = None) -> LoggedSegment:
-        """Return some of its tokens."""
-        if not first and last in (None, len(self.pieces)):
-            return self
-        columns = {name: getattr(self, name) for name in ("pieces", "logprob", "kinds", "contexts", "ends")}
-        return replace(self, **{name: values[first:last] for name, values in columns.items() if values is not None})
+    def part(self, first: int, last: int | None = None, **changes: Any) -> LoggedSegment:
+        """Return some of its tokens, with changes of other fields."""
+        if first or last not in (None, len(self.pieces)):
+            names = ("pieces", "logprob", "kinds", "contexts", "ends")
+            changes = {name: values[first:last] for name in names if (values := getattr(self, name))} | changes
+        return self._replace(**changes) if changes else self
 
     def after(self, first: int, offset: int) -> LoggedSegment:
         """Return its tokens from one on, with their places in the text behind the first bytes."""
         # LoggedSegment("log", ["the", " cat"], [-1.0, -2.0], ends=[3, 7]).after(1, 3).ends -> [4]
-        part = self.part(first)
-        return replace(part, ends=[end - offset for end in part.ends])
+        return self.part(first, ends=[end - offset for end in self.ends[first:]])
 
     def behind(self, given: int) -> LoggedSegment:
         """Return the tokens that end behind given text of so many bytes, with their places in what follows it."""
@@ -59,7 +57,7 @@ class LoggedSegment:
             return self
         before = bisect_right(self.ends, given)
         begin = self.ends[before - 1] if before else 0
-        return replace(self.after(before, given), headless=self.headless and not before, crosses=begin < given)
+        return self.after(before, given)._replace(headless=self.headless and not before, crosses=begin < given)
 
 
 class LoggedWord(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,14 +19,15 @@ if TYPE_CHECKING:
 _ROWS_AT_A_TIME = 1 << 16
 
 
-def _scored(tokens: LoggedSegment) -> tuple[LoggedSegment, bool]:
-    # Those that have a score, and whether the first of the text has none.
+def _scored(tokens: LoggedSegment, *, laid: bool) -> tuple[LoggedSegment, bool]:
+    # Those that have a score, and whether the first of the text has none: then they do not give all of it back.
     missing = tokens.logprob[:1] == [None]
-    scored = tokens.part(int(missing))
+    lacking = missing or tokens.headless
+    scored = tokens.part(int(missing), **{"exact": False} if laid and lacking else {})
     if None in scored.logprob:
         piece = shown(scored.pieces[scored.logprob.index(None)])
         raise InputError(f"{tokens.where}: the token {piece} has no log-probability; only the first may have none")
-    return scored, missing or tokens.headless
+    return scored, lacking
 
 
 def _batch(first: int, parts: Sequence[LoggedSegment], documents: dict[str, int]) -> ScoreBatch:
@@ -60,7 +60,7 @@ def rows(segments: Iterable[LoggedSegment], log: Log) -> Iterator[ScoreBatch]:
     parts: list[LoggedSegment] = []
     first = count = unscored = 0
     for segment in segments:
-        scored, lacking = _scored(segment.part(0, len(segment.pieces) - segment.generated[0]))
+        scored, lacking = _scored(segment.part(0, len(segment.pieces) - segment.generated[0]), laid=False)
         parts.append(scored)
         count, unscored = count + len(scored.pieces), unscored + lacking
         if count >= _ROWS_AT_A_TIME:
@@ -96,8 +96,8 @@ def rows_on_text(
                     f"line {block.line(i)} has no scores; name the text that was scored, read as it was then (--unit)"
                 )
             laid = lay(segment, text, given=block.given_text(i), words=words, place_name=block.place(i))
-            scored, lacking = _scored(laid)
-            parts.append(replace(scored, exact=False) if lacking else scored)
+            scored, lacking = _scored(laid, laid=True)
+            parts.append(scored)
             unscored += lacking
             inexact += not laid.exact
             crossing += laid.crosses

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -156,7 +156,7 @@ def _nearly(segment: LoggedSegment, text: bytes, before: bytes) -> LoggedSegment
             f"the server's reply has {wrong}; does the server cut long prompts, or leave tokens out? Cut the text into "
             "shorter segments, or score the model itself: -m FOLDER or -m FILE.gguf"
         )
-    return replace(part, ends=approximate(part.pieces, text), exact=False)
+    return part._replace(ends=approximate(part.pieces, text), exact=False)
 
 
 def _joined() -> ServerError:
