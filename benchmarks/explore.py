@@ -86,11 +86,12 @@ class Server:
         self.base = f"http://{address.netloc}"
         self.token = parse_qs(address.query)["token"][0]
 
-    def ask(self, path: str, **parameters: object) -> tuple[dict[str, object], float]:
+    def ask(self, path: str, **asked: object) -> tuple[dict[str, object], float]:
         """Return an answer and the milliseconds it took."""
-        address = f"{self.base}{path}?{urlencode({**parameters, 'token': self.token})}"
+        address = f"{self.base}{path}?{urlencode({'token': self.token})}"
+        body = json.dumps(asked).encode() if path.startswith("/api") else None
         began = time.perf_counter()
-        with urllib.request.urlopen(address) as response:
+        with urllib.request.urlopen(urllib.request.Request(address, body, {"content-type": "application/json"})) as response:
             body = response.read()
         taken = 1000 * (time.perf_counter() - began)
         return (json.loads(body) if path.startswith("/api") else {}), taken
@@ -136,26 +137,26 @@ def measure(server: Server) -> None:
     show("numbers of the whole", server.ask("/api/state")[1])
     first, taken = server.ask("/api/segments")
     show("first 20 segments, while the index is made", taken, f"{float(str(first['share'])):.0%} read")
-    while not (state := server.ask("/api/state")[0])["index"]["is_complete"]:  # type: ignore[index]
+    while not (state := server.ask("/api/state")[0])["is_complete"]:
         time.sleep(0.1)
-    show("start to all indexed", 1000 * (time.perf_counter() - server.began), f"{state['index']['segments']:,} segments")  # type: ignore[index]
+    show("start to all indexed", 1000 * (time.perf_counter() - server.began), f"{state['segments']:,} segments")
     print(f"{'memory: own now, highest with mapped files':58} {server.memory()[0]:9,.0f} MB, {server.memory()[1]:,.0f} MB")
-    segments = int(state["index"]["segments"])  # type: ignore[index]
+    segments = int(str(state["segments"]))
     for what, parameters in (
         ("first page", {}),
         ("a page in the middle", {"page": segments // 40}),
         ("jump to a segment", {"at": segments - 12}),
-        ("sort by bits per byte, first time", {"sort": "bits_per_byte", "falling": 1}),
-        ("sorted, next page", {"sort": "bits_per_byte", "falling": 1, "page": 1}),
-        ("sorted, a page in the middle", {"sort": "bits_per_byte", "falling": 1, "page": segments // 40}),
-        ("filter: bits of 100 to 120", {"min.bits": 100, "max.bits": 120}),
+        ("sort by bits per byte, first time", {"sort": "bits_per_byte", "falling": True}),
+        ("sorted, next page", {"sort": "bits_per_byte", "falling": True, "page": 1}),
+        ("sorted, a page in the middle", {"sort": "bits_per_byte", "falling": True, "page": segments // 40}),
+        ("filter: bits of 100 to 120", {"column": "bits", "min": 100, "max": 120}),
         ("text 'word77 word7' in all of it", {"q": "word77 word7"}),
         ("the same, next page", {"q": "word77 word7", "page": 1}),
-        ("expression '^word1\\d* .*word19999$'", {"q": r"^word1\d* .*word19999$", "regex": 1}),
+        ("expression '^word1\\d* .*word19999$'", {"q": r"^word1\d* .*word19999$", "regex": True}),
     ):
         answer, taken = server.ask("/api/segments", **parameters)
         show(what, taken, f"{answer['total']:,} segments" + ("" if answer["is_complete"] else ", not all searched"))
-    show("numbers of what was found, with intervals", server.ask("/api/numbers", **{"min.bits": 100, "max.bits": 120})[1])
+    show("numbers of what was found, with intervals", server.ask("/api/numbers", column="bits", min=100, max=120)[1])
     show("numbers of all, with intervals", server.ask("/api/numbers")[1])
     print(f"{'memory: own now, highest with mapped files':58} {server.memory()[0]:9,.0f} MB, {server.memory()[1]:,.0f} MB")
 

@@ -26,7 +26,7 @@ NEEDS = {
     "lmgauge.report.notebook": "jinja2",
     "lmgauge.api.task_scores": "sklearn",
     "lmgauge.api.train": "transformers",
-    "lmgauge.explore.door": "starlette",
+    "lmgauge.explore.launch": "starlette",
     "lmgauge.tasks.metrics.labels": "sklearn",
     "lmgauge.tasks.public_sets": "sacrebleu",
 }

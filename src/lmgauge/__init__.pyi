@@ -48,7 +48,7 @@ from lmgauge.api.verdicts import compare_recipes as compare_recipes
 from lmgauge.api.verdicts import diagnose as diagnose
 from lmgauge.cluster.merging import merge as merge
 from lmgauge.errors import LmgaugeError as LmgaugeError
-from lmgauge.explore.door import explore as explore
+from lmgauge.explore.launch import explore as explore
 from lmgauge.filtering.scorer import Scorer as Scorer
 from lmgauge.models.custom import CustomModel as CustomModel
 from lmgauge.models.ngram.model import NgramModel as NgramModel

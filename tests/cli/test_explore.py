@@ -48,11 +48,12 @@ def test_it_answers_and_ends_quietly(run: Path) -> None:
         address = process.stdout.readline().decode().strip()
         base, token = address.split("/?token=")
         assert len(token) >= 32
-        with urllib.request.urlopen(f"{base}/api/segments?token={token}", timeout=30) as response:
+        asked = partial(urllib.request.Request, data=b"{}", headers={"content-type": "application/json"})
+        with urllib.request.urlopen(asked(f"{base}/api/segments?token={token}"), timeout=30) as response:
             answer = json.load(response)
         assert answer["items"][0]["text"] == "the cat sat"
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            urllib.request.urlopen(f"{base}/api/segments", timeout=30)
+            urllib.request.urlopen(asked(f"{base}/api/segments"), timeout=30)
         with socket.create_connection(("127.0.0.1", int(base.rpartition(":")[2])), timeout=30) as own:
             own.sendall(b"GET /?q=" + b"x" * 200_000 + b" HTTP/1.1\r\n\r\n")
             assert own.recv(100).startswith(b"HTTP/1.1 400")  # before there is an application
@@ -81,7 +82,7 @@ def test_a_terminal_that_is_closed_leaves_no_index(run: Path, tmp_path: Path) ->
 def test_what_cannot_be_served_is_said(run: Path, tmp_path: Path) -> None:
     assert "nothing to look at" in refused("--no-browser")
     assert "no such run" in refused(str(tmp_path / "none"), "--no-browser")
-    assert "neither a run" in refused(str(tmp_path), "--no-browser")
+    assert "evaluation.json is missing" in refused(str(tmp_path), "--no-browser")
     assert "on this machine only" in refused(str(run), "--host", "0.0.0.0")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

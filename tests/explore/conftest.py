@@ -17,8 +17,8 @@ pytest.importorskip("httpx", reason="httpx asks the server in tests")
 
 from starlette.testclient import TestClient
 
-from lmgauge.explore.door import open_explorer
 from lmgauge.explore.explorer import Explorer
+from lmgauge.explore.launch import open_explorer
 from lmgauge.explore.server import application
 
 TOKEN = "a token for tests"
@@ -66,16 +66,16 @@ class Served:
         self.explorer = explorer
         self.client = TestClient(application(explorer, TOKEN), base_url=ADDRESS, headers={"x-lmgauge-token": TOKEN})
 
-    def get(self, path: str, **parameters: object) -> dict[str, Any]:
+    def get(self, path: str, **asked: object) -> dict[str, Any]:
         """The answer of the API, which must be one."""
-        response = self.client.get(f"/api/{path}", params={name: str(value) for name, value in parameters.items()})
+        response = self.client.post(f"/api/{path}", json=asked)
         assert response.status_code == 200, response.text
         answer: dict[str, Any] = response.json()
         return answer
 
-    def refused(self, path: str, **parameters: object) -> str:
+    def refused(self, path: str, **asked: object) -> str:
         """Why the API does not answer, in words."""
-        response = self.client.get(f"/api/{path}", params={name: str(value) for name, value in parameters.items()})
+        response = self.client.post(f"/api/{path}", json=asked)
         assert 400 <= response.status_code < 500, response.text
         error: str = response.json()["error"]
         assert "Traceback" not in error

@@ -13,9 +13,8 @@ from tests.browser import Opened
 from tests.explore.conftest import TOKEN, corpus, models, texts
 
 import lmgauge
-from lmgauge.explore.door import address_of, open_explorer
+from lmgauge.explore.launch import address_of, open_explorer
 from lmgauge.explore.server import application, bound_socket
-from lmgauge.models.training.progress_file import ProgressFile
 
 uvicorn = pytest.importorskip("uvicorn", reason="the extra explore is not installed")
 Opens = Callable[..., Opened]
@@ -70,7 +69,7 @@ def test_a_walk(opens: Opens, two_runs: str) -> None:
     assert "token" not in page.url
     assert shown(opened) == list(range(20))
     assert page.locator("#s7 .text span").count() > 0  # painted
-    press(opened, "nav >> text=On >> nth=0")
+    press(opened, "nav >> text=Next >> nth=0")
     page.wait_for_selector("#s39")
     page.fill("[name=q]", "dog .*zebra")
     press(opened, "[name=regex]")
@@ -142,20 +141,6 @@ def test_it_fits_and_is_accessible(opens: Opens, two_runs: str, width: int, dark
     assert not opened.is_wider_than_its_window()
     assert opened.violations() == []
     assert opened.complaints == []
-
-
-def test_a_training_is_followed(opens: Opens, tmp_path: Path) -> None:
-    with ProgressFile(tmp_path / "model.training") as progress:
-        for step in (25, 50):
-            progress.write(step, {"loss": 5.0 - step / 50, "learning_rate": 1.0, "tokens_per_second": 5e4})
-        with address(tmp_path / "model") as where:
-            opened = opens(where)
-            opened.page.wait_for_selector(".curve svg")
-            assert opened.page.locator(".curve").count() == 3
-            progress.write(75, {"loss": 2.0, "bits_per_byte": 1.5})
-            opened.page.wait_for_function("() => document.querySelectorAll('.curve').length === 4")
-            assert opened.violations() == []
-            assert opened.complaints == []
 
 
 def test_the_report_is_a_link_away(opens: Opens, two_runs: str) -> None:

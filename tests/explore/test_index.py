@@ -14,7 +14,7 @@ from tests.explore.conftest import Served, corpus, models, serving, texts
 
 from lmgauge import Corpus, evaluate
 from lmgauge.errors import InputError, UsageError
-from lmgauge.explore.door import open_explorer
+from lmgauge.explore.launch import open_explorer
 from lmgauge.scores import RowReader, join_batches, read_scores
 
 
@@ -27,7 +27,7 @@ def test_all_pages_are_the_text(two: Served) -> None:
     assert [item["text"] for item in items] == texts()
     assert [item["where"] for item in items] == [f"n{i:03}" for i in range(300)]
     assert [item["group"] for item in items] == [["news", "law"][i % 5 == 0] for i in range(300)]
-    assert [item["events"] for item in items] == [[len(text.split()) + 1] * 2 for text in texts()]
+    assert [len(item["runs"]) for item in items] == [2] * 300
 
 
 def test_rows_are_read_by_their_place(folder: Path) -> None:
@@ -79,8 +79,8 @@ def test_jumps_lead_to_the_page_with_the_segment(two: Served, number: int) -> No
 
 def test_a_segment_that_is_not_there_is_said(two: Served) -> None:
     assert "no segment that was read is called 'n999'" in two.refused("segment", id="n999")
-    assert "there is no segment 300" in two.refused("segment", at=300)
-    assert "not a whole number" in two.refused("segment", at="x")
+    assert "segment 300 is not among those that were read" in two.refused("segment", at=300)
+    assert "Expected `int | null`" in two.refused("segment", at="x")
 
 
 def test_a_long_segment_is_shown_in_parts(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_another_text_is_said(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "text.jsonl"
     other.write_text((folder / "text.jsonl").read_text("utf-8").replace("zebra", "Zebra"), encoding="utf-8")
     for served in serving(folder / "a", text=corpus(other)):
-        assert "scored another text" in served.get("state")["index"]["problem"]
+        assert "scored another text" in served.get("state")["problem"]
         assert "scored another text" in served.refused("segments")
 
 
@@ -135,7 +135,7 @@ def test_a_broken_seal_is_said(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "a", tmp_path / "a")
     shutil.copy(folder / "b" / "scores.parquet", tmp_path / "a" / "scores.parquet")
     for served in serving(tmp_path / "a", text=corpus(folder / "text.jsonl")):
-        assert "it was changed" in served.get("state")["index"]["seal"]
+        assert "it was changed" in served.get("state")["problem"]
 
 
 def test_what_cannot_be_looked_at_is_said(folder: Path, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_what_cannot_be_looked_at_is_said(folder: Path, tmp_path: Path) -> None:
         open_explorer([folder / "a"] * 3)
     with pytest.raises(InputError, match="no such run"):
         open_explorer([tmp_path / "none"])
-    with pytest.raises(InputError, match="neither a run"):
+    with pytest.raises(InputError, match=r"evaluation\.json is missing"):
         open_explorer([tmp_path])
 
 

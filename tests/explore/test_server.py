@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from lmgauge.errors import UsageError
-from lmgauge.explore.door import address_of
+from lmgauge.explore.launch import address_of
 from lmgauge.explore.server import bound_socket
 
 

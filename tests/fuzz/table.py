@@ -77,7 +77,6 @@ PARSERS = [
     Parser("score table", "tests.fuzz.parsers.score_table", "score tables of other programs, JSON lines and Parquet"),
     Parser("logs", "tests.fuzz.parsers.logs", "logs of other programs"),
     Parser("web", "tests.fuzz.parsers.web", "replies of web servers that have a text"),
-    Parser("progress", "tests.fuzz.parsers.training_progress", "figures of a training that the explorer follows"),
     Parser("replies", "tests.fuzz.parsers.replies", "replies of completions servers"),
     Parser(
         "explorer",

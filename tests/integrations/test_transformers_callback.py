@@ -298,7 +298,7 @@ def test_mistakes_are_told_at_once(
     assert TransformersPerplexityCallback(trainer, texts, tokenizer=tokenizer).evaluations == {}
 
 
-def test_a_folder_has_what_the_explorer_follows(
+def test_a_folder_has_the_log_and_a_run_for_each_text(
     network: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast, texts: Texts, tmp_path: Path
 ) -> None:
     trainer = trainer_of(network, tokenizer, tmp_path, logging_steps=1)

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from urllib.parse import quote, urlencode
 
 import lmgauge
 from lmgauge import Corpus
@@ -29,9 +28,9 @@ _MALFORMED = [
     b"POST /api/score HTTP/1.1\r\nContent-Length: x\r\n\r\n",
     b"GET /?q=" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n",
 ]
-_REFUSED = [
-    *("/api/segments?page=x", "/api/segment?at=999999999", "/api/segments?min.bits=nan", "/api/segments?no=1"),
-    *("/api/segments?q=(&regex=1", "/nothing", "/api/score", "/api/segments?q=" + "x" * 9000),
+_REFUSED: list[tuple[str, object]] = [
+    *(("segments", {"page": "x"}), ("segment", {"at": 999_999_999}), ("segments", {"min": None}), ("segments", [])),
+    *(("segments", {"q": "(", "regex": True}), ("nothing", {}), ("score", {"text": 1}), ("segments", {"q": "x" * 9000})),
 ]
 
 
@@ -65,7 +64,7 @@ class Client:
 
     def wait_for_index(self) -> None:
         """Wait until the index is complete: from then on answers stay."""
-        while b'"complete":false' in self._exchange(self._head("/api/numbers"))[1].replace(b" ", b""):
+        while b'"complete":false' in self._exchange(self._posted("numbers", {}))[1].replace(b" ", b""):
             threading.Event().wait(0.05)
 
     @contextlib.contextmanager
@@ -77,11 +76,11 @@ class Client:
         lines = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nx-lmgauge-token: {self._token}\r\n"
         return f"{lines}Connection: close\r\n{more}\r\n".encode()
 
-    def _get(self, path: str, *, same: bool = True) -> None:
-        status, answer = self._exchange(self._head(path))
-        assert status == 200, f"{path}: {status}: {answer[:200]!r}"
-        if same:
-            self._must_repeat(path.encode(), answer)
+    def _ask(self, path: str, asked: object) -> None:
+        request = self._posted(path, asked)
+        status, answer = self._exchange(request)
+        assert status == 200, f"{path}: {asked}: {status}: {answer[:200]!r}"
+        self._must_repeat(request, answer)
 
     def _must_repeat(self, request: bytes, answer: bytes) -> None:
         value = json.loads(answer)
@@ -98,44 +97,41 @@ class Client:
         return int(head.split()[1]) if head else 0, body
 
     def _page_of_segments(self, random: Random) -> None:
-        self._get(f"/api/segments?{urlencode({'page': random.randrange(20), 'size': random.choice([5, 20])})}")
+        self._ask("segments", {"page": random.randrange(20), "size": random.choice([5, 20])})
 
     def _search(self, random: Random) -> None:
-        text, regex = random.choice(WORDS) + " " + random.choice(WORDS), random.choice(["", "1"])
-        self._get(f"/api/segments?{urlencode({'q': text, 'regex': regex, 'page': random.randrange(3)})}")
+        text = random.choice(WORDS) + " " + random.choice(WORDS)
+        self._ask("segments", {"q": text, "regex": random.random() < 0.5, "page": random.randrange(3)})
 
     def _numbers(self, random: Random) -> None:
-        self._get(f"/api/numbers?{urlencode({'q': random.choice(WORDS)})}")
+        self._ask("numbers", {"q": random.choice(WORDS)})
 
     def _segment(self, random: Random) -> None:
-        self._get(f"/api/segment?at={random.randrange(200)}")
+        self._ask("segment", {"at": random.randrange(200)})
 
     def _state(self, random: Random) -> None:
-        self._get("/api/state")
+        self._ask("state", {})
 
     def _page(self, random: Random) -> None:
-        self._get("/", same=False)
+        status, answer = self._exchange(self._head("/"))
+        assert status == 200, answer[:200]
 
     def _text_scored(self, random: Random) -> None:
-        text = " ".join(random.choices(WORDS, k=random.randrange(1, 3)))
-        request = self._posted({"text": text})
-        status, answer = self._exchange(request)
-        assert status == 200, f"{text!r}: {status}: {answer[:200]!r}"
-        self._must_repeat(request, answer)
+        self._ask("score", {"text": " ".join(random.choices(WORDS, k=random.randrange(1, 3)))})
 
-    def _posted(self, content: object) -> bytes:
+    def _posted(self, path: str, content: object) -> bytes:
         body = json.dumps(content).encode()
         more = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        return self._head("/api/score", method="POST", more=more) + body
+        return self._head(f"/api/{path}", method="POST", more=more) + body
 
     def _hung_up_before_the_answer(self, random: Random) -> None:
         with self._connected() as own:
-            own.sendall(self._head(f"/api/segments?q={quote(random.choice(WORDS))}&page={random.randrange(5)}"))
+            own.sendall(self._posted("segments", {"q": random.choice(WORDS), "page": random.randrange(5)}))
             if random.random() < 0.5:  # by a reset, not by a farewell
                 own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def _hung_up_in_the_request(self, random: Random) -> None:
-        request = self._posted({"text": "the cat " * 50})
+        request = self._posted("score", {"text": "the cat " * 50})
         with self._connected() as own:
             own.sendall(request[: random.randrange(1, len(request))])
 
@@ -155,9 +151,9 @@ class Client:
         assert status in (0, 400, 403, 405), f"{status} for {request[:60]!r}"
 
     def _refused(self, random: Random) -> None:
-        path = random.choice(_REFUSED)
-        status, answer = self._exchange(self._head(path))
-        assert 400 <= status < 500, f"{path[:60]}: {status}"
+        path, asked = random.choice(_REFUSED)
+        status, answer = self._exchange(self._posted(path, asked))
+        assert 400 <= status < 500, f"{path}: {str(asked)[:60]}: {status}"
         assert json.loads(answer)["error"]
 
 

@@ -43,7 +43,7 @@ def diagnose(call: Call) -> None:
 
 def explore(call: Call) -> None:
     """Serve a page until interrupted."""
-    from lmgauge.explore.door import explore as serve
+    from lmgauge.explore.launch import explore as serve
 
     serve(**call.values, say=say)
 

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +19,7 @@ from lmgauge.errors import InputError, LmgaugeError
 from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.ranges import exact_sums
-from lmgauge.explore.columns import Column
+from lmgauge.explore.columns import Column, Table
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import RowReader, ScoreBatch, ScoreWriter, read_scores, table_format
@@ -30,13 +28,15 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
 
-_OF_RUN = {"row": np.int64, "events": np.int32, "oov": np.int32, "zeros": np.int32, "high": np.int64, "low": np.uint64}
-_OF_TEXT = {
-    "segment": np.int64, "bytes": np.int64, "group": np.int32, "document": np.int64, "source": np.int32, "line": np.int64
-}  # fmt: skip
 NO_DOCUMENT = -1
-_LONGEST_PAUSE = 0.3  # seconds, after each block
-_Shown = slice | NDArray[np.int64]
+# `row` is a segment's first in the table; `high` and `low` are its exact sum in nats, without the `zeros` events of
+# probability zero.
+_OF_RUN = {"row": np.int64, "events": np.int32, "oov": np.int32, "zeros": np.int32, "high": np.int64, "low": np.uint64}
+# `given`, `start` and `end` are places in the text of all segments; `id_end` is one in all their ids, side by side.
+_OF_TEXT = {
+    "segment": np.int64, "bytes": np.int64, "group": np.int32, "document": np.int64, "source": np.int32, "line": np.int64,
+    "given": np.int64, "start": np.int64, "end": np.int64, "id_end": np.int64,
+}  # fmt: skip
 
 
 class Index:
@@ -46,43 +46,33 @@ class Index:
         self.runs, self.corpus, self._folder = tuple(runs), corpus, folder
         self.size, self.is_complete, self.problem, self.seal = 0, False, "", ""
         self.groups: list[str] = []
+        self.sources: dict[str, int] = {}
         self.readers = [RowReader(_as_parquet(run, folder / f"table-{i}.parquet")) for i, run in enumerate(runs)]
+        self.segments = Table(folder / "segments", _OF_TEXT)
+        self.scores = [Table(folder / f"scores-{i}", _OF_RUN) for i in range(len(runs))]
+        self.text, self.ids = Column(folder / "text", np.uint8), Column(folder / "ids", np.uint8)
         self._locks = [threading.Lock() for _ in runs]
-        self._of_text = {name: Column(folder / name, dtype) for name, dtype in _OF_TEXT.items()}
-        self._of_run = [
-            {name: Column(folder / f"{name}-{i}", dtype) for name, dtype in _OF_RUN.items()} for i, _ in enumerate(runs)
-        ]
-        self._text, self._text_ends = Column(folder / "text", np.uint8), Column(folder / "text-ends", np.int64)
-        self._ids, self._id_ends = Column(folder / "ids", np.uint8), Column(folder / "id-ends", np.int64)
-        self._given, self._given_ends = Column(folder / "given", np.uint8), Column(folder / "given-ends", np.int64)
-        for ends in (self._text_ends, self._id_ends, self._given_ends):
-            ends.append(np.zeros(1, np.int64))
-        self._sources: dict[str, int] = {}
         self._rows = [0] * len(runs)
         self._changed = threading.Condition()
         self._stop = threading.Event()
-        self._answering, self._waiting = 0, 0  # requests, and those of them that wait for what is not read yet
-        self._thread: threading.Thread | None = None
-        policies = [run.origin.policy for run in runs]
-        self._policy = next((policy for policy in policies if policy.counts_line_ends), policies[0])
+        self._thread = threading.Thread(target=self.build, name="lmgauge-index", daemon=True)
+        self._policy = max((run.origin.policy for run in runs), key=lambda policy: policy.counts_line_ends)
 
     # -- reading --------------------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Begin to read, in a thread of its own."""
-        self._thread = threading.Thread(target=self.build, name="lmgauge-index", daemon=True)
         self._thread.start()
 
     def build(self) -> None:
         """Read all of the tables and the text; `problem` says what stopped it."""
+        problem = ""
         try:
             tables = [read_scores(reader.path) for reader in self.readers]
             for block, batches in lockstep(tables, self.corpus, [run.name for run in self.runs]):
                 if self._stop.is_set():
                     return
                 self._add(block, batches)
-                self._give_way()
             self._verify()
-            problem = ""
         except LmgaugeError as error:
             problem = str(error)
         except OSError as error:
@@ -91,43 +81,18 @@ class Index:
             self.problem, self.is_complete = problem, not problem
             self._changed.notify_all()
 
-    def _give_way(self) -> None:
-        until = time.monotonic() + _LONGEST_PAUSE
-        while self._answering > self._waiting and time.monotonic() < until and not self._stop.is_set():
-            time.sleep(0.002)
-
-    @contextmanager
-    def answering(self) -> Iterator[None]:
-        """Hold the reading back while the block answers a request."""
-        with self._changed:
-            self._answering += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._answering -= 1
-
     def close(self) -> None:
-        """Stop reading, and close the files."""
+        """Stop reading."""
         self._stop.set()
-        if self._thread is not None:
+        if self._thread.is_alive():
             self._thread.join(10)
-        for column in (*self._of_text.values(), *(c for own in self._of_run for c in own.values())):
-            column.close()
-        for column in (self._text, self._text_ends, self._ids, self._id_ends, self._given, self._given_ends):
-            column.close()
 
-    def wait(self, size: int | None = None, seconds: float = 10.0) -> bool:
+    def wait(self, size: int | None = None, seconds: float = 10.0) -> None:
         """Wait until this many segments, or all, are indexed, or nothing more will come."""
-
-        def is_there() -> bool:
-            return self.is_complete or bool(self.problem) or (size is not None and self.size >= size)
-
         with self._changed:
-            self._waiting += 1
-            self._changed.wait_for(is_there, seconds)
-            self._waiting -= 1
-        return self.is_complete or (size is not None and self.size >= size)
+            self._changed.wait_for(
+                lambda: self.is_complete or bool(self.problem) or (size is not None and self.size >= size), seconds
+            )
 
     @property
     def share(self) -> float:
@@ -138,55 +103,49 @@ class Index:
         # Without the text tables are read in ranges of segments, some of which no table has.
         there = np.any([batch.segment_events > 0 for batch in batches], axis=0)
         shown = slice(None) if block is not None else np.flatnonzero(there)
-        count = len(batches[0].segments[shown])
         for k, batch in enumerate(batches):
-            self._add_run(k, batch, shown)
-        self._add_text(block, batches, shown, count)
-        if self.corpus is not None and len(self.corpus.group_names) > len(self.groups):
+            self.scores[k].append({name: column[shown] for name, column in self._of_run(k, batch).items()})
+        documents = [numbers for part in (block, *batches) if (numbers := _documents(part)) is not None]
+        segments = batches[0].segments[shown]
+        values: dict[str, NDArray[Any]] = dict.fromkeys(_OF_TEXT, np.zeros(len(segments), np.int64))
+        values |= {"segment": segments, "source": values["group"] - 1, "line": segments + 1}
+        values["document"] = documents[0][shown] if documents else values["group"] + NO_DOCUMENT
+        if block is None:
+            values["bytes"] = np.max([batch.reach() for batch in batches], axis=0)[shown]
+        else:
+            values |= self._of_text(block, batches[0])
+        self.segments.append(values)
+        if self.corpus is not None:
             self.groups = list(self.corpus.group_names)
         with self._changed:
-            self.size += count
+            self.size += len(segments)
             self._changed.notify_all()
 
-    def _add_run(self, k: int, batch: ScoreBatch, shown: _Shown) -> None:
+    def _of_run(self, k: int, batch: ScoreBatch) -> dict[str, NDArray[Any]]:
         events = batch.segment_events
         sums = exact_sums(batch, events)
-        rows = self._rows[k] + np.cumsum(events) - events
-        self._rows[k] += len(batch)
-        unseen = np.concatenate(([0], np.cumsum(batch.unseen())))
         bounds = np.concatenate(([0], np.cumsum(events)))
-        values = {
-            "row": rows, "events": events, "oov": unseen[bounds[1:]] - unseen[bounds[:-1]],
-            "zeros": sums.zeros, "high": sums.high, "low": sums.low,
-        }  # fmt: skip
-        for name, column in values.items():
-            self._of_run[k][name].append(column[shown])
+        unseen = np.concatenate(([0], np.cumsum(batch.unseen())))[bounds]
+        rows = self._rows[k] + bounds[:-1]
+        self._rows[k] += len(batch)
+        figures = {"zeros": sums.zeros, "high": sums.high, "low": sums.low}
+        return {"row": rows, "events": events, "oov": np.diff(unseen)} | figures
 
-    def _add_text(self, block: Segments | None, batches: Sequence[ScoreBatch], shown: _Shown, count: int) -> None:
-        documents = _documents(block, batches)
-        nothing = np.zeros(count, np.int64)
-        segments = batches[0].segments[shown]
-        values: dict[str, NDArray[Any]] = {"segment": segments, "group": nothing, "source": nothing - 1}
-        values["document"] = nothing + NO_DOCUMENT if documents is None else documents[shown]
-        if block is None:
-            values |= {"bytes": np.max([batch.reach() for batch in batches], axis=0)[shown], "line": segments + 1}
-        else:
-            lengths = block.ends - block.starts
-            values["bytes"] = segment_bytes(block, batches[0], self._policy)
-            values["group"] = nothing if block.groups is None else block.groups
-            values["source"] = nothing + self._sources.setdefault(block.source, len(self._sources))
-            values["line"] = block.lines()
-            self._text_ends.append(len(self._text) + np.cumsum(lengths))
-            self._text.append(_joined(block))
-            if block.given_starts is not None:
-                self._given_ends.append(len(self._given) + np.cumsum(block.given_lengths()))
-                self._given.append(_joined(replace(block, starts=block.given_starts, ends=block.starts)))
-            if block.ids is not None:
-                ids = [name.encode("utf-8", "replace") for name in block.ids]
-                self._id_ends.append(len(self._ids) + np.cumsum([len(name) for name in ids]))
-                self._ids.append(np.frombuffer(b"".join(ids), np.uint8))
-        for name, column in values.items():
-            self._of_text[name].append(column)
+    def _of_text(self, block: Segments, batch: ScoreBatch) -> dict[str, NDArray[Any]]:
+        given = block.starts if block.given_starts is None else block.given_starts
+        first = int(given[0])
+        before = len(self.text) - first  # from places in the block to those in all of the text
+        self.text.append(block.data[first : int(block.ends[-1])])
+        values: dict[str, NDArray[Any]] = {"bytes": segment_bytes(block, batch, self._policy), "line": block.lines()}
+        values |= {"given": given + before, "start": block.starts + before, "end": block.ends + before}
+        values["source"] = np.full(len(block), self.sources.setdefault(block.source, len(self.sources)))
+        if block.groups is not None:
+            values["group"] = block.groups
+        if block.ids is not None:
+            ids = [name.encode("utf-8", "replace") for name in block.ids]
+            values["id_end"] = len(self.ids) + np.cumsum([len(name) for name in ids])
+            self.ids.append(np.frombuffer(b"".join(ids), np.uint8))
+        return values
 
     def _verify(self) -> None:
         for run in self.runs:
@@ -195,8 +154,6 @@ class Index:
                     f"{run.path}: scored another text (fingerprint {run.text_sha256[:6]}) than the one at hand "
                     f"({self.corpus.report.sha256[:6]}): name the text it scored (--text)"
                 )
-        self.groups = [] if self.corpus is None else list(self.corpus.group_names)
-        for run in self.runs:
             if run.scores_sha256 and file_sha256(run.scores) != run.scores_sha256:
                 self.seal = f"{run.scores}: is not the table that evaluation.json was made from: it was changed"
 
@@ -207,76 +164,34 @@ class Index:
             if not reader.unchanged():
                 raise InputError(f"{run.path}: was changed or removed while it was looked at: start `lmgauge explore` again")
 
-    def of_text(self, name: str, size: int) -> NDArray[Any]:
-        """Return a column of the first segments, [size]: segment, bytes, group, document, source or line."""
-        return self._of_text[name].view(size)
+    def sums(self, k: int, size: int, places: slice | NDArray[Any] = slice(None)) -> ExactSums:
+        """Return the exact sums of run `k` for some of the first segments."""
+        return ExactSums(*(np.asarray(self.scores[k].view(name, size)[places]) for name in ("high", "low", "zeros")))
 
-    def of_run(self, k: int, name: str, size: int) -> NDArray[Any]:
-        """Return a column of run `k` for the first segments, [size]."""
-        # Row, events, oov, zeros, high or low (of the exact sum in nats).
-        return self._of_run[k][name].view(size)
+    def bits(self, k: int, size: int, places: slice = slice(None)) -> NDArray[np.float64]:
+        """Return the bits of these segments by run `k`, float64; infinite with an event of probability zero."""
+        return nats_to_bits(-self.sums(k, size, places).nats())
 
-    def bits(self, k: int, size: int) -> NDArray[np.float64]:
-        """Return bits of the first segments by run `k`, float64 [size]; infinite with an event of probability zero."""
-        sums = ExactSums(*(self.of_run(k, name, size) for name in ("high", "low", "zeros")))
-        return nats_to_bits(-sums.nats())
+    def number(self, name: str, place: int) -> int:
+        """Return one segment's value of a column of `segments`."""
+        return int(self.segments.view(name, place + 1)[place])
 
-    def bits_at(self, k: int, place: int) -> float:
-        """Return the bits that run `k` gives one segment."""
-        high, low, zeros = (self.of_run(k, name, place + 1)[place:] for name in ("high", "low", "zeros"))
-        return float(nats_to_bits(-ExactSums(np.array(high), np.array(low), np.array(zeros)).nats())[0])
-
-    @property
-    def has_text(self) -> bool:
-        """Return True if the text is at hand."""
-        return self.corpus is not None
-
-    @property
-    def has_ids(self) -> bool:
-        """Return True if the text gives each segment an id."""
-        return len(self._id_ends) > 1
-
-    def given_text(self, place: int) -> bytes:
-        """Return the text that is given before a segment; empty where there is none."""
-        # place: of the segment in reading order.
-        if len(self._given_ends) == 1:
-            return b""
-        begin, end = self._given_ends.view(place + 2)[place : place + 2].tolist()
-        return self._given.view(end)[begin:end].tobytes() if end > begin else b""
-
-    def text_of(self, place: int) -> bytes:
-        """Return the UTF-8 text of a segment; empty without the text."""
-        if not self.has_text:
-            return b""
-        begin, end = self._text_ends.view(place + 2)[place : place + 2].tolist()
-        return self._text.view(end)[begin:end].tobytes() if end > begin else b""
-
-    def texts(self, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return the first `size` texts: where each ends, int64 [size + 1] with 0 before the first, and their bytes."""
-        ends = self._text_ends.view(size + 1)
-        return ends, self._text.view(int(ends[-1]))
-
-    def ids(self, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return the first `size` ids: where each ends, int64 [size + 1], and their bytes."""
-        ends = self._id_ends.view(size + 1)
-        return ends, self._ids.view(int(ends[-1]))
+    def text_between(self, first: str, last: str, place: int) -> bytes:
+        """Return the UTF-8 text of a segment from `start` to `end`, or what is `given` before its `start`."""
+        begin, end = self.number(first, place), self.number(last, place)
+        return self.text.view(end)[begin:end].tobytes()
 
     def where(self, place: int) -> str:
         """Return the id of a segment, or its file and line."""
-        if self.has_ids:
-            ends, data = self.ids(place + 1)
-            return data[int(ends[place]) : int(ends[place + 1])].tobytes().decode()
-        source = int(self.of_text("source", place + 1)[place])
-        line = int(self.of_text("line", place + 1)[place])
-        return f"{list(self._sources)[source]}:{line}" if source >= 0 else f"segment {line - 1}"
-
-    def sources(self) -> list[str]:
-        """Return the names of the files of the text, by their number in the column `source`."""
-        return list(self._sources)
+        if len(self.ids):
+            begin, end = self.number("id_end", place - 1) if place else 0, self.number("id_end", place)
+            return self.ids.view(end)[begin:end].tobytes().decode()
+        source, line = self.number("source", place), self.number("line", place)
+        return f"{list(self.sources)[source]}:{line}" if source >= 0 else f"segment {line - 1}"
 
     def rows(self, k: int, place: int, most: int, columns: Sequence[str]) -> ScoreBatch:
         """Return the first rows that run `k` has of a segment."""
-        row, events = int(self.of_run(k, "row", place + 1)[place]), int(self.of_run(k, "events", place + 1)[place])
+        row, events = (int(self.scores[k].view(name, place + 1)[place]) for name in ("row", "events"))
         with self._locks[k]:
             if not events:  # it is outside what the run scored
                 return self.readers[k].read(0, 1, columns).of_segments(0, 0)
@@ -287,27 +202,15 @@ def _as_parquet(run: Run, path: Path) -> Path:
     # Path of a run's table; of another format than Parquet, where no row is found without reading all before, a copy.
     if table_format(run.scores) == "parquet":
         return run.scores
-    count = 0
+    rows = 0
     with ScoreWriter(path, {}) as writer:
         for batch in read_scores(run.scores):
             writer.write(replace(batch, extra=dict(batch.extra)))
-            count += len(batch)
-    if not count:
+            rows += len(batch)
+    if not rows:
         raise InputError(f"{run.scores}: the score table has no row: there is nothing to look at")
     return path
 
 
-def _documents(block: Segments | None, batches: Sequence[ScoreBatch]) -> NDArray[np.int64] | None:
-    if block is not None and block.documents is not None:
-        return block.documents
-    return next((named for batch in batches if (named := batch.documents()) is not None), None)
-
-
-def _joined(block: Segments) -> NDArray[np.uint8]:
-    starts, ends = block.starts, block.ends
-    if np.array_equal(starts[1:], ends[:-1]):
-        return block.data[starts[0] : ends[-1]]
-    inside = np.zeros(len(block.data) + 1, np.int8)
-    np.add.at(inside, starts, 1)
-    np.add.at(inside, ends, -1)
-    return block.data[np.cumsum(inside[:-1], dtype=np.int8) > 0]
+def _documents(part: Segments | ScoreBatch | None) -> NDArray[np.int64] | None:
+    return part.documents() if isinstance(part, ScoreBatch) else None if part is None else part.documents

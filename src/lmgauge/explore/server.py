@@ -7,120 +7,96 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.errors import InputError, LmgaugeError, UsageError, needing
+from lmgauge.decoding import decode
+from lmgauge.errors import LmgaugeError, UsageError, needing
 from lmgauge.explore import requests
-from lmgauge.explore.guard import LOOPBACK, POSTED, Guard, cookie_name
-from lmgauge.explore.page import page
-from lmgauge.json_text import from_json, plain
+from lmgauge.explore.security import HEADERS, LOOPBACK, body_of, check, cookie_name
+from lmgauge.json_text import plain
 from lmgauge.readable import visible_on_page
+from lmgauge.report.page import asset, environment, policy
+from lmgauge.version import __version__
 
 with needing("starlette", extra="explore"):
-    from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
     from starlette.responses import HTMLResponse, JSONResponse, Response
-    from starlette.routing import Route
 with needing("uvicorn", extra="explore"):  # before the address is printed
     import uvicorn
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from lmgauge.explore.explorer import Explorer
 
-Answer = Callable[["Explorer", requests.Parameters], dict[str, Any]]
-
-_ANSWERS: dict[str, Answer] = {
-    "state": lambda explorer, parameters: explorer.state(),
-    "live": lambda explorer, parameters: explorer.live(),
-    "segments": requests.segments,
-    "segment": requests.segment,
-    "numbers": requests.numbers,
+_ANSWERS: dict[str, Callable[[Explorer, requests.Asked], Response | dict[str, Any]]] = {
+    "/": lambda explorer, asked: page(explorer),
+    # The report brings a policy of its own, which allows it no request.
+    "/report": lambda explorer, asked: _html(explorer.report(), "frame-ancestors 'none'"),
+    "/api/state": lambda explorer, asked: explorer.state(),
+    "/api/segments": requests.segments,
+    "/api/segment": requests.segment,
+    "/api/numbers": requests.numbers,
+    "/api/score": requests.score,
 }
-"""Name of an address under /api/ -> what answers it."""
 
 
 def application(explorer: Explorer, token: str) -> ASGIApp:
-    """Return the application, with its guard around it."""
+    """Return the application."""
     # token: that every request must have.
 
-    async def show(request: Request) -> Response:
-        html, policy = page(explorer)
-        response = HTMLResponse(html, headers={"content-security-policy": policy})
-        # The page takes the token out of the address; with the cookie it can be loaded again, and its anchors pasted.
-        response.set_cookie(cookie_name(request.scope), token, httponly=True, samesite="strict")
-        return response
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return  # no sockets here, and nothing to start or stop
+        request = Request(scope, receive)
+        try:
+            posted = scope["path"].startswith("/api/")
+            check(request, token, posted=posted)
+            body = await body_of(request) if posted else b"{}"
+            response = await run_in_threadpool(_response, explorer, scope["path"], body)
+        except HTTPException as refusal:
+            response = _refused(refusal.detail, refusal.status_code)
+        if scope["path"] == "/" and response.status_code == 200:
+            # The page takes the token out of the address; with the cookie it can be loaded again, and its anchors pasted.
+            response.set_cookie(cookie_name(request), token, httponly=True, samesite="strict")
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        await response(scope, receive, send)
 
-    def answering(answer: Answer) -> Callable[[Request], Any]:
-        async def endpoint(request: Request) -> Response:
-            return await run_in_threadpool(_in_words, answer, explorer, dict(request.query_params))
-
-        return endpoint
-
-    async def report(request: Request) -> Response:
-        return await run_in_threadpool(_report, explorer)
-
-    async def typed(request: Request) -> Response:
-        asked = {"path": str(request.scope["path"]), "body": await _body(request)}  # request.url takes no query but UTF-8
-        return await run_in_threadpool(_in_words, _typed, explorer, asked)
-
-    routes = [Route("/", show), Route("/report", report)]
-    routes += [Route(f"/api/{name}", answering(answer)) for name, answer in _ANSWERS.items()]
-    routes += [Route(path, typed, methods=["POST"]) for path in sorted(POSTED)]
-    served = Starlette(routes=routes, exception_handlers={404: _no_such_address})
-    served.router.redirect_slashes = False  # a redirection would repeat the address with its token
-    return Guard(served, token)
+    return app
 
 
-async def _body(request: Request) -> str:
-    return (await request.body()).decode("utf-8", "replace")
+def page(explorer: Explorer) -> Response:
+    """Return the page: the style and the script of the report page, and a script of its own that asks for more."""
+    style, script = (f"{asset(f'page.{kind}')}\n{asset(f'explore.{kind}', 'lmgauge.explore')}" for kind in ("css", "js"))
+    template = environment("lmgauge.explore").get_template("explore.html")
+    html = template.render(title=explorer.title, style=style, script=script, version=__version__)
+    allowed = policy(style, script, connect="'self'")
+    return _html(html, f"{allowed}; frame-ancestors 'none'")
 
 
-async def _no_such_address(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "there is nothing at this address: open the one that lmgauge printed"}, 404)
+def _html(text: str, allowed: str) -> Response:
+    return HTMLResponse(text, headers={"content-security-policy": allowed})
 
 
-def _in_words(answer: Answer, explorer: Explorer, parameters: requests.Parameters) -> Response:
-    # Answer as JSON; what cannot be answered, in words.
+def _response(explorer: Explorer, path: str, body: bytes) -> Response:
+    # Answer as JSON or a page; what cannot be answered, in words.
+    if path not in _ANSWERS:
+        return _refused("there is nothing at this address: open the one that lmgauge printed", 404)
     try:
-        with explorer.answering():
-            return JSONResponse(plain(answer(explorer, parameters)))
+        asked = decode(body, requests.Asked, "the request", "one", "open the page again", UsageError)
+        answer = _ANSWERS[path](explorer, asked)
+        return answer if isinstance(answer, Response) else JSONResponse(plain(answer))
     except UsageError as error:
-        return _refused(error, 400)
+        return _refused(str(error), 400)
     except LmgaugeError as error:
-        return _refused(error, 409)
+        return _refused(str(error), 409)
     except OSError as error:
-        return _refused(InputError(f"the index of the explorer cannot be read ({error.strerror or error})"), 409)
+        return _refused(f"the index of the explorer cannot be read ({error.strerror or error})", 409)
 
 
-def _report(explorer: Explorer) -> Response:
-    try:  # the page brings a policy of its own, which allows it no request
-        return HTMLResponse(explorer.report(), headers={"content-security-policy": "frame-ancestors 'none'"})
-    except LmgaugeError as error:
-        return _refused(error, 409)
-
-
-def _refused(error: Exception, status: int) -> Response:
-    return JSONResponse({"error": visible_on_page(" ".join(str(error).split("\n")))}, status)
-
-
-def _typed(explorer: Explorer, request: requests.Parameters) -> dict[str, Any]:
-    # Answer what was posted: a text to score, or one event of it to look at.
-    if explorer.typed is None:
-        raise UsageError("there is no model that scores what is typed: start with -m MODEL")
-    try:
-        content = from_json(request["body"])
-    except ValueError as error:
-        raise UsageError("what was posted is not JSON") from error
-    text = content.get("text") if isinstance(content, dict) else None
-    event = content.get("event") if isinstance(content, dict) else None
-    if not isinstance(text, str):
-        raise UsageError('a text to score is posted as {"text": "..."}')
-    if request["path"] == "/api/score":
-        return explorer.typed.score(text)
-    if not isinstance(event, int) or isinstance(event, bool):
-        raise UsageError('the number of an event is posted as {"text": "...", "event": 0}')
-    return explorer.typed.top(text, event)
+def _refused(reason: str, status: int) -> Response:
+    return JSONResponse({"error": visible_on_page(" ".join(reason.split("\n")))}, status)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -130,8 +106,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
             f"--host {host}: the explorer is served on this machine only ({', '.join(sorted(LOOPBACK))}); from another one, "
             "lead a port here through ssh -L"
         )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    own = socket.socket(family, socket.SOCK_STREAM)
+    own = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind(("127.0.0.1" if host == "localhost" else host, port))
@@ -147,14 +122,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 def run(app: ASGIApp, own: socket.socket) -> None:
     """Answer requests until the process is interrupted."""
-    config = uvicorn.Config(
-        app,
-        http="h11",  # which refuses a head of more than 64 KB
-        ws="none",
-        lifespan="off",
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=1,
-    )
+    # h11 refuses a head of more than 64 KB.
+    silent: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False}
+    config = uvicorn.Config(app, http="h11", ws="none", lifespan="off", timeout_graceful_shutdown=1, **silent)
     uvicorn.Server(config).run(sockets=[own])

@@ -87,8 +87,8 @@ class TransformersPerplexityCallback(TrainerCallback):
             every_n_steps: evaluate also after each N optimizer steps, whatever the trainer's own evaluations.
             at_end: evaluate also the weights that training ends with, if they were not.
             prefix: of all keys. The trainer looks for `metric_for_best_model` among those that begin with `eval_`.
-            folder: what `lmgauge explore FOLDER` follows while the training runs: `progress.jsonl`, whatever the trainer
-                logs, and for each text a run folder, which each evaluation replaces.
+            folder: gets `progress.jsonl`, whatever the trainer logs, and for each text a run folder, which each evaluation
+                replaces.
 
         Raises:
             InputError: a file is missing.

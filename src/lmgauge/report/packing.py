@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.passages import Passage, Spans, TopTokens
+from lmgauge.evaluation.passages import Spans, TopTokens
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible_on_page
 from lmgauge.scores import SEPARATOR, SPELLING
@@ -29,15 +29,15 @@ def shown_text(text: str) -> str:
     return visible_on_page(text, keep=_KEPT)
 
 
-def packed(passage: Passage) -> list[dict[str, Any]]:
-    """Return what the events of each run cost, for the page's script."""
+def packed(text: str, runs: Iterable[Spans]) -> list[dict[str, Any]]:
+    """Return what the events of each run in a text cost, for the page's script."""
     # Each column is a string: the bytes of a number, a colon, and the numbers in base64, little-endian. `ends` are steps
     # from one end to the next in UTF-16 code units of `shown_text`, as scripts count; bits and entropies count steps of
     # `BITS_STEP`, divergences of `KL_STEP`, and 65535 is infinite or undefined; in other columns, and for entropies, the
     # largest number stands for none. The most probable tokens are numbers into the list `words`, event after event, with
     # minus their binary logarithms in thousandths.
-    units = _units_before(passage.text)
-    return [_packed(spans, units) for spans in passage.spans]
+    units = _units_before(text)
+    return [_packed(spans, units) for spans in runs]
 
 
 def _packed(spans: Spans, units: NDArray[np.int64]) -> dict[str, Any]:

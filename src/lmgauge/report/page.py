@@ -276,7 +276,7 @@ class _Renderer:
             "fine": KL_STEP,
             "names": [_clean(name) for name in block.names],
             "cuts": cuts,
-            "passages": {str(passage.segment): packed(passage) for passage in block.items},
+            "passages": {str(passage.segment): packed(passage.text, passage.spans) for passage in block.items},
         }
         shown = {cut: [label for label in labels if label in self._slices.get(cut, ())] for cut, labels in cuts.items()}
         reasons = dict.fromkeys(_clean(reason) for passage in block.items for reason in passage.why)

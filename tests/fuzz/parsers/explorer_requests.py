@@ -10,8 +10,8 @@ from urllib.parse import quote, quote_plus
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.explore.door import open_explorer
-from lmgauge.explore.guard import LOOPBACK
+from lmgauge.explore.launch import open_explorer
+from lmgauge.explore.security import LOOPBACK
 from lmgauge.explore.selection import column_names
 from lmgauge.explore.server import application
 from tests.finished import finished
@@ -23,12 +23,10 @@ PATHS = [
     "/",
     "/report",
     "/api/state",
-    "/api/live",
     "/api/segments",
     "/api/segment",
     "/api/numbers",
     "/api/score",
-    "/api/top",
 ]
 OTHER_PATHS = [
     "/api/",
@@ -39,10 +37,27 @@ OTHER_PATHS = [
     "/favicon.ico",
     "/%00",
     "/\x00",
-    "/api/score/../top",
+    "/api/score/../segment",
     "/\x1b[31m",
 ]
-NAMES = ["q", "regex", "case", "group", "sort", "falling", "page", "size", "at", "begin", "id", "token", "x"]
+NAMES = [
+    "q",
+    "regex",
+    "case",
+    "group",
+    "column",
+    "min",
+    "max",
+    "sort",
+    "falling",
+    "page",
+    "size",
+    "at",
+    "begin",
+    "id",
+    "text",
+    "x",
+]
 MARKUP = '<script>alert("x")</script>'
 PROMISED = [b"x-content-type-options", b"referrer-policy", b"cache-control", b"x-frame-options", b"content-security-policy"]
 PROMISED += [b"cross-origin-resource-policy", b"cross-origin-opener-policy"]
@@ -133,8 +148,8 @@ def _no_constant(name: str) -> None:
 
 def _request(chance: random.Random) -> tuple[dict[str, Any], bytes]:
     path = chance.choice(PATHS) if chance.random() < 0.95 else chance.choice(OTHER_PATHS)
-    posted = path in ("/api/score", "/api/top")
-    query = _query(chance, path)
+    posted = path.startswith("/api/")
+    query = _query(chance) if chance.random() < 0.2 else b""
     headers = [(b"host", b"127.0.0.1:8000"), (b"x-lmgauge-token", TOKEN.encode()), (b"content-type", b"application/json")]
     body = _body(chance) if posted or chance.random() < 0.05 else b""
     method = "POST" if posted else "GET"
@@ -159,35 +174,30 @@ def _request(chance: random.Random) -> tuple[dict[str, Any], bytes]:
     return scope, body
 
 
-def _query(chance: random.Random, path: str) -> bytes:
-    columns = column_names(2)
-    known = {"/api/segments": NAMES[:9], "/api/numbers": NAMES[:4], "/api/segment": ["at", "begin", "id"]}.get(path, NAMES)
-    pairs = []
-    for _ in range(chance.randint(0, 4)):
-        name = chance.choice(known) if chance.random() < 0.8 else chance.choice(["min.", "max."]) + chance.choice(columns)
-        pairs.append((name, _value(name, columns, chance)))
-    query = "&".join(f"{quote_plus(name)}={quote_plus(value, errors='replace')}" for name, value in pairs).encode()
-    return changed(query, chance, 2, [*PIECES, b"%", b"&", b"=", b";", b"%ff", b"%00"]) if chance.random() < 0.1 else query
+def _query(chance: random.Random) -> bytes:
+    query = f"token={quote_plus(TOKEN)}&x={quote_plus(hostile_text(chance, 3), errors='replace')}".encode()
+    return changed(query, chance, 2, [*PIECES, b"%", b"&", b"=", b";", b"%ff", b"%00"])
 
 
-def _value(name: str, columns: list[str], chance: random.Random) -> str:
+def _value(name: str, chance: random.Random) -> object:
     if chance.random() < 0.25:
-        return str(drawn_number(chance))
+        return drawn_number(chance)
+    if name in ("regex", "case", "falling"):
+        return chance.random() < 0.5
     if name in ("q", "x"):
         return chance.choice([chance.choice(PATTERNS), hostile_text(chance, 3), "the", MARKUP])
-    named = {
+    named: dict[str, list[object]] = {
         "group": ["news", MARKUP, "law"],
-        "sort": columns,
+        "sort": [*column_names(2)],
+        "column": [*column_names(2)],
         "id": ["n0", f"n1{MARKUP}", "text.jsonl:3", "a:", ":9", MARKUP],
+        "text": ["the cat", hostile_text(chance), "a " * 2000, "x" * 30000],
     }
-    return chance.choice(named.get(name, [str(chance.randint(0, 40)), "1", "0", "", "9" * 25, "1e9", "nan", "١"]))
+    return chance.choice(named.get(name, [chance.randint(0, 40), 1, 0, "", 10**25, 1e9, "nan", None]))
 
 
 def _body(chance: random.Random) -> bytes:
-    value: Any = {
-        "text": chance.choice(["the cat", hostile_text(chance), "a " * 2000, "x" * 30000]),
-        "event": chance.randint(-1, 5),
-    }
+    value: Any = {name: _value(name, chance) for name in chance.sample(NAMES, chance.randint(0, 4))}
     if chance.random() < 0.3:
         value = changed_value(value, chance)
     body = json.dumps(value).encode()

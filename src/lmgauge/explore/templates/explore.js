@@ -24,10 +24,8 @@
     if (error instanceof TypeError) throw new Error("the explorer does not answer: it was stopped; start `lmgauge explore` again");
     throw error;
   };
-  const ask = (path, parameters = {}, signal = undefined) =>
-    fetch(`/api/${path}?${new URLSearchParams(parameters)}`, { headers, signal }).then(answer).catch(unreachable);
-  const post = (path, content, signal) => fetch(`/api/${path}`, {
-    method: "POST", headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(content), signal,
+  const ask = (path, asked = {}, signal = undefined) => fetch(`/api/${path}`, {
+    method: "POST", headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(asked), signal,
   }).then(answer).catch(unreachable);
 
   const number = (value, digits = 3) => {
@@ -99,6 +97,13 @@
 
   /* --- passages: articles as the report page has them, painted by its painter -------------------------------------- */
   let scale = null;
+  const readable = (text, label) => {
+    text.dir = "auto";
+    text.tabIndex = 0;
+    text.setAttribute("role", "group");
+    text.setAttribute("aria-label", label);
+  };
+  const painted = (items, names) => ({ step: 0.05, fine: 0.001, names, cuts: {}, passages: Object.fromEntries(items.map((item) => [String(item.segment), item.runs])) });
   const article = (item, names) => {
     const made = element("article", "passage");
     made.id = `s${item.segment}`;
@@ -115,10 +120,7 @@
     });
     about.append(" ", figures);
     const text = element("p", "text", item.text);
-    text.dir = "auto";
-    text.tabIndex = 0;
-    text.setAttribute("role", "group");
-    text.setAttribute("aria-label", `text of segment ${item.segment + 1}`);
+    readable(text, `text of segment ${item.segment + 1}`);
     made.append(about);
     if (item.lead) {
       const lead = element("p", "lead", item.lead);
@@ -152,8 +154,7 @@
     return note;
   };
   const painter = (items, names, root) => {
-    const data = { step: 0.05, fine: 0.001, names, cuts: {}, passages: Object.fromEntries(items.map((item) => [String(item.segment), item.runs])) };
-    const made = new window.lmgauge.Passages(root, data);
+    const made = new window.lmgauge.Passages(root, painted(items, names));
     if (scale && items.length) [made.width, made.apart, made.far] = scale; // one scale for all pages
     else if (items.length) scale = [made.width, made.apart, made.far];
     if (color !== null) made.color = color;
@@ -166,8 +167,8 @@
   const query = () => {
     const field = form.elements, parameters = {};
     for (const name of ["q", "group", "sort"]) if (field[name].value) parameters[name] = field[name].value;
-    for (const name of ["regex", "case", "falling"]) if (field[name].checked) parameters[name] = "1";
-    for (const bound of ["min", "max"]) if (field[bound].value.trim()) parameters[`${bound}.${field.column.value}`] = field[bound].value.trim();
+    for (const name of ["regex", "case", "falling"]) if (field[name].checked) parameters[name] = true;
+    for (const bound of ["min", "max"]) if (field[bound].value) Object.assign(parameters, { column: field.column.value, [bound]: Number(field[bound].value) });
     return parameters;
   };
   const chosen = () => Object.fromEntries(Object.entries(query()).filter(([name]) => name !== "sort" && name !== "falling"));
@@ -239,7 +240,7 @@
           const { difference, unit } = numbers;
           if (difference) made.push(element("p", "", `${state.runs[1].name} − ${state.runs[0].name}: ${number(difference.value, 4)} bits per byte (95 %: ${between(difference.interval, 4)}${difference.p === null ? "" : `, p = ${number(difference.p, 4)}`})`));
           if (unit) made.push(element("p", "note", unit.of === "unknown"
-            ? "Intervals: documents are not known, so that the wider counts of independent segments and of what is alike along the text."
+            ? "Two intervals were computed (independent lines; similar neighbors); the wider is shown."
             : `Intervals take ${whole(unit.count)} ${unit.of} as independent.`));
           target.replaceChildren(...made);
           target.hidden = false;
@@ -257,7 +258,7 @@
     if (!match) return false;
     const there = byId(`s${match[1]}`);
     if (there) there.scrollIntoView({ block: "center" });
-    else jump(match[1]);
+    else jump(Number(match[1]));
     return !there;
   };
   const setUpSegments = () => {
@@ -320,126 +321,41 @@
 
   /* --- what is typed --------------------------------------------------------------------------------------------------- */
   const setUpTyping = () => {
-    const box = byId("typing"), status = byId("typed-state"), area = byId("typed-passages");
+    const box = byId("typing"), status = byId("typed-state"), area = byId("typed-passages"), names = [state.typed];
     byId("typed").hidden = false;
-    byId("typed-title").textContent = `Type a text: ${state.typed.name} scores it`;
+    byId("typed-title").textContent = `Type a text: ${state.typed} scores it`;
     let timer = 0, current = null;
     const score = async () => {
       current?.abort();
       current = new AbortController();
-      const text = box.value, { signal } = current;
-      if (!text) { area.querySelector(".list").replaceChildren(); area.querySelector(".legend").hidden = true; status.textContent = ""; return; }
       try {
-        const result = await post("score", { text }, signal);
-        status.textContent = `${number(result.bits, 1)} bits in ${whole(result.events)} events, ${perByte(result.bits_per_byte, result)} bits per byte, perplexity ${number(result.perplexity, 2)}`;
-        const data = { step: 0.05, names: [state.typed.name], cuts: {}, passages: Object.fromEntries(result.passages.map((one) => [String(one.segment), one.runs])) };
-        const made = new window.lmgauge.Passages(area, data);
-        const articles = result.passages.map((one) => {
-          const piece = element("article", "passage"), line = element("p", "text", one.text);
-          piece.dataset.segment = String(one.segment);
-          line.dir = "auto";
-          line.tabIndex = 0;
-          line.setAttribute("role", "group");
-          line.setAttribute("aria-label", `line ${one.segment + 1}, scored`);
+        const result = box.value ? await ask("score", { text: box.value }, current.signal) : { items: [] };
+        status.textContent = box.value && `${number(result.bits, 1)} bits in ${whole(result.events)} events, ${perByte(result.bits_per_byte, result)} bits per byte, perplexity ${number(result.perplexity, 2)}`;
+        const made = new window.lmgauge.Passages(area, painted(result.items, names));
+        const articles = result.items.map((item) => {
+          const piece = element("article", "passage"), line = element("p", "text", item.text);
+          piece.dataset.segment = String(item.segment);
+          readable(line, `line ${item.segment + 1}, scored`);
           piece.append(line);
-          piece.first = one.first;
           return piece;
         });
         area.querySelector(".list").replaceChildren(...articles);
         for (const one of articles) made.paint(one);
         made.legend(area.querySelector(".legend"));
-        area.querySelector(".legend").hidden = false;
-        if (!state.typed.no_tops) askForTops(area, made, result, text);
+        area.querySelector(".legend").hidden = !articles.length;
       } catch (error) { if (!isAbort(error)) status.textContent = error.message; }
     };
     box.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(score, 250); });
   };
-  /* The most probable tokens of an event that there was no time for come when it is looked at. */
-  const askForTops = (area, made, result, text) => {
-    for (const one of area.querySelectorAll(".passage")) {
-      let event = one.first;
-      const tokens = made.runs(one.dataset.segment)[0];
-      [...one.querySelectorAll(".text > span")].forEach((piece, i) => {
-        const token = tokens[i], first = event;
-        event += token.events;
-        if (token.tops?.some((top) => top.length)) return;
-        const look = async () => {
-          try {
-            token.tops = [(await post("top", { text, event: first })).top];
-            if (piece.matches(":hover, :focus")) piece.dispatchEvent(new Event("pointerover", { bubbles: true }));
-          } catch { /* the text was changed since */ }
-        };
-        piece.addEventListener("pointerenter", look, { once: true });
-        piece.addEventListener("focus", look, { once: true });
-      });
-    }
-  };
-
-  /* --- a training ---------------------------------------------------------------------------------------------------- */
-  const CURVES = [
-    ["loss", /^(.*_)?loss$/, "nats per token, lower is better"], ["perplexity", /perplexity$/, "lower is better"],
-    ["bits per byte", /bits_per_byte$/, "lower is better"], ["learning rate", /learning_rate$/, ""], ["tokens per second", /tokens_per_second$/, "higher is better"],
-  ];
-  const svg = (name, attributes, text) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    if (text !== undefined) made.textContent = text;
-    return made;
-  };
-  const short = (value) => (value === 0 || (Math.abs(value) >= 0.01 && Math.abs(value) < 1e5) ? number(value, Math.abs(value) < 10 ? 3 : 1) : value.toExponential(1));
-  const curve = (title, unit, lines) => {
-    const figure = element("figure", "curve"), caption = element("figcaption", "", title);
-    if (unit) caption.append(" ", element("span", "", unit));
-    const xs = lines.flatMap(([, line]) => line.x), ys = lines.flatMap(([, line]) => line.y);
-    const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-    const latest = lines.map(([name, line]) => `${name} ${short(line.y[line.y.length - 1])}`).join(", ");
-    const drawn = svg("svg", { viewBox: "0 0 400 180", role: "img", "aria-label": `${title} over ${whole(right)} steps; now ${latest}` });
-    const x = (value) => 48 + 344 * (right > left ? (value - left) / (right - left) : 0.5);
-    const y = (value) => 150 - 140 * (high > low ? (value - low) / (high - low) : 0.5);
-    drawn.append(svg("line", { class: "axis", x1: 48, y1: 154, x2: 392, y2: 154 }));
-    drawn.append(svg("text", { x: 44, y: 14, "text-anchor": "end" }, short(high)), svg("text", { x: 44, y: 152, "text-anchor": "end" }, short(low)));
-    drawn.append(svg("text", { x: 48, y: 170 }, whole(left)), svg("text", { x: 392, y: 170, "text-anchor": "end" }, `${whole(right)} steps`));
-    lines.forEach(([, line], i) => {
-      const style = ["first", "second", "third"][i % 3];
-      const points = line.x.length > 1 ? line.x.map((at, j) => `${x(at).toFixed(1)},${y(line.y[j]).toFixed(1)}`) : [`${x(line.x[0]) - 3},${y(line.y[0])}`, `${x(line.x[0]) + 3},${y(line.y[0])}`];
-      drawn.append(svg("polyline", { class: style, points: points.join(" ") }));
-    });
-    figure.append(caption, drawn, element("p", "key", latest + (lines.length > 1 ? " (lines: solid, dashed, dotted)" : "")));
-    return figure;
-  };
-  const follow = async () => {
-    byId("live").hidden = false;
-    for (;;) {
-      try {
-        const { curves, updated, is_gone } = await ask("live");
-        const figures = [];
-        for (const [title, pattern, unit] of CURVES) {
-          const lines = Object.entries(curves).filter(([name, line]) => pattern.test(name) && line.x.length).map(([name, line]) => [name.replaceAll("_", " "), line]);
-          if (lines.length) figures.push(curve(title, unit, lines));
-        }
-        byId("curves").replaceChildren(...figures);
-        const seconds = Math.max(0, Math.round(Date.now() / 1000 - updated));
-        byId("live-state").textContent = is_gone ? "The training has ended, or its folder was removed."
-          : !figures.length ? "Nothing is written yet." : updated ? `Last written ${whole(seconds)} seconds ago.` : "A finished training, by epochs.";
-        const next = await ask("state");
-        const isNew = next.opened !== state.opened, hadRuns = state.runs.length > 0;
-        state = next;
-        if (isNew && state.runs.length) { showRuns(); if (hadRuns) load(); else setUpSegments(); }
-        if (!updated && figures.length) return;
-      } catch (error) { complain(error.message); return; }
-      await wait(2000);
-    }
-  };
 
   /* --- begin ----------------------------------------------------------------------------------------------------------- */
   const watch = async () => {
-    while (state.runs.length && !state.index.is_complete && !state.index.problem) {
+    while (state.runs.length && !state.is_complete && !state.problem) {
       await wait(1000);
       state = await ask("state");
       showGroups();
     }
-    if (state.index?.problem) complain(state.index.problem);
-    if (state.index?.seal) complain(state.index.seal);
+    if (state.problem) complain(state.problem);
   };
   const begin = async () => {
     try {
@@ -447,7 +363,6 @@
       showRuns();
       if (state.typed) setUpTyping();
       if (state.runs.length) setUpSegments();
-      if (state.live) follow();
       await watch();
     } catch (error) { complain(error.message); }
   };

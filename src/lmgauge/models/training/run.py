@@ -83,9 +83,9 @@ def run_training(
 ) -> NeuralTraining:
     """Train a model and write it."""
     # The parameters of the epoch with the lowest perplexity of the validation text are kept; without one, the last. While
-    # training goes on its checkpoints are in `OUTPUT.training/`, with what `lmgauge explore OUTPUT` follows; from them it
-    # is resumed: on a processor the model is then the same, bit for bit, as that of a run that was never stopped, given the
-    # same number of threads.
+    # training goes on its checkpoints are in `OUTPUT.training/`, with `progress.jsonl`; from them it is resumed: on a
+    # processor the model is then the same, bit for bit, as that of a run that was never stopped, given the same number of
+    # threads.
     # What torch has for the whole process, such as its random generators and its number of threads, is afterwards as it was.
     if valid is None and (settings.schedule == "halve" or settings.patience):
         raise UsageError(

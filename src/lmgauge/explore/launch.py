@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,23 +38,19 @@ def open_explorer(
     """Return what the server shows."""
     from lmgauge.api.inputs import loaded
     from lmgauge.api.report import report
-    from lmgauge.explore.explorer import Explorer
-    from lmgauge.explore.typed import Typed
+    from lmgauge.explore.explorer import Explorer, open_runs
+    from lmgauge.explore.playground import Playground
     from lmgauge.models.registry import model_names
 
-    paths = [Path(path) for path in ([runs] if isinstance(runs, PATHS) else runs)]
-    typed = None
+    opened = open_runs([Path(path) for path in ([runs] if isinstance(runs, PATHS) else runs)])
+    playground = None
     if model is not None:
         scores = loaded(model, scoring)
-        typed = Typed(scores, model_names([model], [scores])[0])
+        playground = Playground(scores, model_names([model], [scores])[0])
     elif chosen(scoring):
         raise UsageError(f"{chosen(scoring)[0].replace('_', '-')} needs the model: name it (-m)")
-    return Explorer(
-        paths,
-        lambda opened: _corpus(opened, about),
-        typed,
-        lambda opened: report([run.path for run in opened], about=about).html(),
-    )
+    corpus = _corpus(opened, about) if opened else None
+    return Explorer(opened, corpus, playground, lambda: report([run.path for run in opened], about=about).html())
 
 
 def _corpus(runs: Sequence[Run], about: RunText) -> Corpus | None:
@@ -82,8 +78,7 @@ def explore(
     with its token; it ends with Ctrl-C.
 
     Args:
-        runs: one or two folders that `lmgauge eval -o` wrote or score tables; or the folder of a training
-            that is under way, which is followed.
+        runs: one or two folders that `lmgauge eval -o` wrote, or score tables.
         model: a model that scores what is typed.
         host: a name of this machine; no other is served.
         port: where the server listens; 0 for a free one.
@@ -117,22 +112,17 @@ def explore(
     """
     from lmgauge.explore.server import bound_socket
 
-    own = bound_socket(host, port)
-    try:
-        explorer = open_explorer(runs, about=about, model=model, scoring=scoring)
-        try:
-            _serve(explorer, own, browser, say)
-        finally:
-            explorer.close()
-    finally:
-        own.close()
+    with (
+        closing(bound_socket(host, port)) as own,
+        closing(open_explorer(runs, about=about, model=model, scoring=scoring)) as explorer,
+    ):
+        _serve(explorer, own, browser, say)
 
 
 def _serve(explorer: Explorer, own: socket.socket, browser: bool | None, say: Callable[[str], None]) -> None:
     import secrets
 
-    from lmgauge.explore.page import page
-    from lmgauge.explore.server import application, run
+    from lmgauge.explore.server import application, page, run
 
     token = secrets.token_urlsafe(24)
     address = address_of(own, token)
@@ -142,7 +132,7 @@ def _serve(explorer: Explorer, own: socket.socket, browser: bool | None, say: Ca
         explorer.index.wait(1, _FIRST_WAIT)
     with suppress(KeyboardInterrupt):
         say(address)
-        say("Only this machine is answered, and only with the token in this address. Ctrl-C ends it.")
+        say("Local only; the link contains an access token. Press Ctrl-C to stop.")
         if browser or (browser is None and _has_screen()):
             import webbrowser
 
@@ -160,6 +150,5 @@ def address_of(own: socket.socket, token: str) -> str:
 
 
 def _has_screen() -> bool:
-    if not sys.stdout.isatty():
-        return False
-    return sys.platform in ("win32", "darwin") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    has_windows = sys.platform in ("win32", "darwin") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return has_windows and sys.stdout.isatty()
