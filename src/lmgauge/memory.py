@@ -170,3 +170,12 @@ def _file_in_memory(file: Path) -> int | None:
     if mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), ctypes.c_void_p(pages.ctypes.data)):
         return None
     return min(int(np.count_nonzero(pages & 1)) * mmap.PAGESIZE, size)
+
+
+def give_back() -> None:
+    """Give memory that this process does not use any more back to the system: glibc holds on to arrays below 32 MB."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(AttributeError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)

@@ -126,7 +126,7 @@ def test_ids_that_do_not_fit_are_not_read_to_the_end(
 @pytest.mark.parametrize("name", ["kn.arpa", "kn.binary"])
 def test_a_file_is_refused_with_what_to_do(within: Within, little: None, text: Path, tmp_path: Path, name: str) -> None:
     said = refused("train", KN, text, "-o", tmp_path / name)
-    assert "needs about 8.41 MB of memory" in said
+    assert "needs about 8.4 MB of memory" in said
     assert "train into a folder, for which memory is enough (`lmgauge convert` makes a file of it)" in said
     assert "train into a folder, then `lmgauge convert` it" in refused(
         "train", KN, text, "-o", tmp_path / name, "--memory", "2G"
@@ -218,7 +218,7 @@ def test_what_was_left_of_it_is_resumed(text: Path, tmp_path: Path, monkeypatch:
         raise OutputError("the disk is full")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "save_packed", fail)
+        patch.setattr(training, "packed_model", fail)
         said = refused(*command)
     assert said.endswith(f"; then the same command with --memory 1024M --resume continues from {tmp_path}/model.parts\n")
     assert "holds the unfinished work of an earlier run" in refused(*command)

@@ -13,16 +13,9 @@ from lmgauge._kernels import _native
 U8, U32, U64, I32, I64, F32, F64 = np.uint8, np.uint32, np.uint64, np.int32, np.int64, np.float32, np.float64
 EMPTY = np.zeros(0, U8)
 DISCOUNTS = np.ones(1), np.ones(1, U64), 0
-SAME = np.ones(3, U32)
+SAME, ONES = np.ones(3, U32), np.ones(3, F32)
 FULL = np.full(8, 0xFFFFFFFF00000001, U64)
 """Slots of a hash table, none of which is empty."""
-
-
-def table(slots: int = 8, key: int = 0, second: int = 0) -> Any:
-    """Return a table of counting; the first entry has this key and this suffix."""
-    entries = np.zeros((slots, 2), U64)
-    entries[0] = key, second << 32 | 1
-    return entries
 
 
 def encode(**changed: Any) -> Any:
@@ -66,31 +59,34 @@ GARBAGE: dict[str, Callable[[], Any]] = {
     "a vocabulary to index that is full": lambda: _native.index_vocabulary((FULL, np.zeros(9, I64), np.zeros(9, U8)), 3),
     "falling offsets": lambda: _native.index_vocabulary((np.zeros(8, U64), np.array([9, 1]), np.zeros(9, U8)), 1),
     "a full vocabulary to look into": lambda: _native.find_token((FULL, np.zeros(2, I64), np.zeros(9, U8)), np.zeros(3, U8)),
-    "a position before the text": lambda: _native.count_spilled(
-        np.ones(3, U32), np.ones(3, U32), np.zeros(0, U32), table(), np.zeros(1, U64)
-    ),
-    "a table without room": lambda: _native.count_spilled(
-        np.ones(3, U32), np.ones(3, U32), np.zeros(0, U32), np.full((4, 2), 77, U64), np.array([1], U64)
-    ),
     "bits of registers": lambda: _native.sketch_distinct(np.ones(3, U32), 0, 3, 2, np.zeros(0, U8), 64),
-    "a suffix outside the counts": lambda: _native.add_continuations(table(8, 5, 9), 0, 8, np.zeros(8, U32)),
-    "too few continuations": lambda: _native.adjust_counts(table(), 0, 8, np.zeros(3, U32), 0, EMPTY, 4),
-    "too many buckets of a histogram": lambda: _native.adjust_counts(table(), 0, 8, np.zeros(0, U32), 0, EMPTY, 0xFFFFFFFF),
-    "too few marks": lambda: _native.sum_contexts(table(8, 5), 0, 8, np.zeros(1, U8), DISCOUNTS, 0, table()),
+    "a context outside its order": lambda: _native.sum_contexts((SAME, SAME, EMPTY), DISCOUNTS, np.zeros((1, 2), U64)),
+    "too few marks": lambda: _native.sum_contexts((SAME, SAME, np.zeros(1, U8)), DISCOUNTS, np.zeros((8, 2), U64)),
     "a suffix outside the unigrams": lambda: _native.estimate_interpolated(
-        table(8, 5, 9), 0, 8, 0, np.ones((8, 2), U64), DISCOUNTS, np.ones(3, F32), []
+        (SAME, SAME, EMPTY), np.ones((8, 2), U64), DISCOUNTS, (np.full(3, 9, U32), np.ones(3, F32)), np.zeros(3, F32)
     ),
     "a probability that is none": lambda: _native.sum_lower(
-        table(8, 5), 0, 8, EMPTY, np.full(3, np.nan, F32), [], 0, np.zeros(8, U64), np.zeros(8, U32), np.zeros(8, U32)
+        (SAME, SAME, EMPTY), (SAME, np.full(3, np.nan, F32)), np.zeros(8, U64), np.zeros(8, U32)
     ),
+    "a row outside the counts": lambda: _native.count_rows(np.full(1, 9, U32), np.zeros(3, U32)),
     "sums of events that overflow": lambda: _native.sum_events(
         np.zeros(0), EMPTY, EMPTY, np.array([1 << 62] * 4), *(np.zeros(4, kind) for kind in (I64, U64, I64))
     ),
-    "words of many bits": lambda: _native.stage_table(
-        table(), 0, 8, EMPTY, np.zeros(0, U32), (1 << 63, 1 << 63), [], (np.zeros((8, 5), U32), np.zeros(1, U64))
+    "words of many bits": lambda: _native.stage_columns(
+        (SAME, SAME, np.ones(3, F32), np.ones(3, F32)),
+        0,
+        3,
+        (1 << 63, 1 << 63),
+        [],
+        (np.zeros((8, 5), U32), np.zeros(1, U64)),
     ),
-    "a parent without a slot": lambda: _native.stage_table(
-        table(8, 9 << 32), 0, 8, EMPTY, np.zeros(1, U32), (9, 9), [], (np.zeros((8, 5), U32), np.zeros(1, U64))
+    "a parent out of range": lambda: _native.stage_columns(
+        (np.full(3, 9, U32), SAME, np.ones(3, F32), np.ones(3, F32)),
+        0,
+        3,
+        (9, 9),
+        [],
+        (np.zeros((8, 5), U32), np.zeros(1, U64)),
     ),
     "an n-gram in another's part": lambda: _native.sort_parts(
         (np.zeros((16, 16), U32), 4, 4, True), (np.full((8, 5), 0xFFFFFFFF, U32), np.full(2, 4, U64)), 0, 1, np.zeros(2, U64)

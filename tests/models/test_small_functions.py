@@ -11,7 +11,7 @@ from lmgauge.models import registry
 from lmgauge.models.mixture import model
 from lmgauge.models.network import windows
 from lmgauge.models.network.gguf import network
-from lmgauge.models.ngram import adjusted_counts, discounts, hash_table, levels, memory_needs, packed_tables
+from lmgauge.models.ngram import adjusted_counts, discounts, levels, packed_tables
 from lmgauge.models.spelling import byte_view_characters, byte_view_masses
 from lmgauge.models.training import hub_tokenizer, spelling
 
@@ -51,17 +51,8 @@ def test_discounts() -> None:
     )
 
 
-def test_hash_table() -> None:
-    assert hash_table.new_table(3).shape == (12, 2)
-    assert hash_table.slots_for(3) == 12
-
-
 def test_levels() -> None:
     assert [hex(key) for key in levels.make_keys(np.array([5]), np.array([7]))] == ["0x500000007"]
-
-
-def test_memory_needs() -> None:
-    assert memory_needs.reading_bytes(1000000) == 8000000
 
 
 def test_packed_tables() -> None:

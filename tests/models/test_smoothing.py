@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.reference.kernels import decode_tables
+from tests.models.ngram.partitioned.test_counting import counted, ngrams
 from tests.reference.ngram import KINDS, ReferenceNgram
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.errors import InputError, UsageError
-from lmgauge.models.ngram.counting import count_ngrams
 from lmgauge.text.encoding import encode
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK
@@ -198,13 +197,17 @@ def test_counts_are_exact(lines: tuple[list[str], list[str]], context: str) -> N
     for block in Corpus.from_strings(train):
         encoded = encode(block, make_tokenizer("whitespace"), model.vocabulary, bos=context == "sentence")
         blocks.append(encoded.ids)
-    counts = count_ngrams(np.concatenate(blocks), 5, len(model.vocabulary), threads=2)
+    ids = np.concatenate(blocks)
+    engine, partitions, _ = counted(ids.tolist(), 5, partitions=3, chunk=200)
     reference = ReferenceNgram("mle", 5, split(train), context=context, min_count=2)
     tokens = model.vocabulary.tokens
-    for n, table in enumerate(decode_tables(counts.tables), 2):
-        seen = {tuple(tokens[i] for i in gram): count for gram, (count, _) in table.items()}
+    for n in range(2, 6):
+        seen = {}
+        for own in partitions:
+            counts = engine.read(own.orders[n].counts).tolist()
+            seen |= {tuple(tokens[i] for i in gram): c for gram, c in zip(ngrams(engine, own)[n], counts, strict=True)}
         assert seen == reference.counts(n)
-    unigrams = {(tokens[i],): int(count) for i, count in enumerate(counts.unigrams) if count}
+    unigrams = {(tokens[i],): int(count) for i, count in enumerate(np.bincount(ids)) if count and i != BOS}
     assert unigrams == reference.counts(1)
 
 

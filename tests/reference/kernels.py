@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 UNK, BOS, EOS = 0, 1, 2
 RESERVED = ("<unk>", "<s>", "</s>")
@@ -100,30 +99,6 @@ def count(ids: Sequence[int], order: int) -> list[Counter[Gram]]:
 def continuations(grams: Iterable[Gram]) -> Counter[Gram]:
     """How many different words stand before each n-gram of the order below."""
     return Counter(gram[1:] for gram in grams)
-
-
-def decode_tables(tables: Sequence[NDArray[np.uint64]]) -> list[dict[Gram, tuple[int, int]]]:
-    """The contents of tables of order 2, 3, ...: n-gram -> its two 32-bit values.
-
-    A key is ((parent << 32 | word) + 1), its top bit a flag; the parent is a word id at order 2, else a slot below.
-    """
-    grams: list[dict[Gram, tuple[int, int]]] = []
-    below: dict[int, Gram] = {}
-    for order, table in enumerate(tables, 2):
-        here: dict[int, Gram] = {}
-        values = {}
-        for slot, (key, packed) in enumerate(table.tolist()):
-            if not key:
-                continue
-            plain = (key & (2**63 - 1)) - 1
-            parent, word = plain >> 32, plain & 0xFFFFFFFF
-            here[slot] = ((parent,) if order == 2 else below[parent]) + (word,)
-            values[here[slot]] = (packed & 0xFFFFFFFF, packed >> 32)
-        if len(values) != len(here):
-            raise AssertionError("an n-gram stands in two slots")
-        grams.append(values)
-        below = here
-    return grams
 
 
 # -- sums ---------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Types of the compiled kernels. What each expects and promises is told in `kernels.hpp`; arrays are C-contiguous.
 
-Tables of counting are uint64 [slots, 2] (see `hashing.hpp`), packed ones lines of 64 bytes; ranges `begin, end` are of their
-slots or lines, so that threads can share one.
+Tables of a model are lines of 64 bytes (see `packed.hpp`); ranges `begin, end` are of their lines, so
+that threads can share one.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,6 @@ _I32 = NDArray[np.int32]
 _I8 = NDArray[np.int8]
 _F32 = NDArray[np.float32]
 _F64 = NDArray[np.float64]
-_Table = NDArray[np.uint64]
 _Values = TypeVar("_Values", _U8, _U32, _U64)
 _Text = tuple[_U8, _I64, _I64]  # data, starts, ends
 _Tokens = tuple[NDArray[Any], ...]  # data, starts, ends, counts, span ends
@@ -114,17 +113,6 @@ def index_vocabulary(vocabulary: _Vocabulary, size: int) -> None: ...
 def count_text(data: _U8, starts: _I64, ends: _I64) -> tuple[int, int]: ...  # words, characters
 def find_token(vocabulary: _Vocabulary, token: _U8) -> int: ...
 
-# Counting: (added, spilled)
-def count_level(
-    ids: _U32, previous: _U32, following: _U32, table: _Table, share: tuple[int, int, int], spill_limit: int
-) -> tuple[int, _U64]: ...
-def count_spilled(ids: _U32, previous: _U32, following: _U32, table: _Table, positions: _U64) -> int: ...
-def sketch_distinct(ids: _U32, begin: int, end: int, order: int, registers: _U8, index_bits: int) -> None: ...
-def add_continuations(table: _Table, begin: int, end: int, counts: _U32) -> None: ...
-def adjust_counts(
-    table: _Table, begin: int, end: int, continuations: _U32, cutoff: int, dropped: _U8, histogram_size: int
-) -> _U64: ...
-
 # Counting in partitions: chunks of ids are [1 + tokens + order]
 class PartitionCounter:
     def __init__(self, order: int, partitions: int, partition: int, expected: list[int]) -> None: ...
@@ -135,57 +123,23 @@ class PartitionCounter:
 def route_requests(ids: _U32, order: int, fresh: list[_U8], rows: list[_U32]) -> tuple[_U8, list[list[_U32]]]: ...
 def route_values(ids: _U32, order: int, lower: int, fresh: _U8, values: list[_Values], back: bool) -> list[_Values]: ...
 def count_rows(rows: _U32, counts: _U32) -> None: ...
+def sketch_distinct(ids: _U32, begin: int, end: int, order: int, registers: _U8, index_bits: int) -> None: ...
 
-# Estimating
-def sum_contexts(
-    table: _Table, begin: int, end: int, dropped: _U8, discounts: _Discounts, first: int, sums: _U64
-) -> None: ...
-def estimate_interpolated(
-    table: _Table,
-    begin: int,
-    end: int,
-    first: int,
-    sums: _U64,
-    discounts: _Discounts,
-    unigram: _F32,
-    lower: list[_Table],
-) -> None: ...
-def sum_lower(
-    table: _Table,
-    begin: int,
-    end: int,
-    dropped: _U8,
-    unigram: _F32,
-    lower: list[_Table],
-    first: int,
-    lower_sums: _U64,
-    types: _U32,
-    lower_contexts: _U32,
-) -> None: ...
+# Estimating: the n-grams of one order in a partition; sums of contexts are uint64 [contexts, 2]
+_Rows = tuple[_U32, _U32, _U8]  # parents, counts, what is dropped
+_Lower = tuple[_U32, _F32]  # suffixes, or none; probabilities
+
+def sum_contexts(rows: _Rows, discounts: _Discounts, sums: _U64) -> None: ...
+def estimate_interpolated(rows: _Rows, sums: _U64, discounts: _Discounts, lower: _Lower, probabilities: _F32) -> None: ...
+def sum_lower(rows: _Rows, lower: _Lower, lower_sums: _U64, types: _U32) -> None: ...
 def balance_mass(sums: _U64, types: _U32, vocabulary_size: int) -> None: ...
-def estimate_discounted(
-    table: _Table, begin: int, end: int, dropped: _U8, first: int, sums: _U64, discounts: _Discounts, kept_sums: _U64
-) -> None: ...
-def estimate_additive(
-    table: _Table, begin: int, end: int, first: int, sums: _U64, added: float, vocabulary_size: float
-) -> None: ...
-def store_backoffs(table: _Table, first: int, sums: _U64) -> None: ...
-def store_unseen(table: _Table, first: int, sums: _U64, added: float, vocabulary_size: float) -> None: ...
+def estimate_discounted(rows: _Rows, sums: _U64, discounts: _Discounts, probabilities: _F32, kept_sums: _U64) -> None: ...
+def estimate_additive(rows: _Rows, sums: _U64, added: float, vocabulary_size: float, probabilities: _F32) -> None: ...
 
 # Packed tables (see `packed.hpp` and `pack.hpp`): staging, sorting, placing, listing, checking
 SPARE_LINES: int
 LEAST_HOME_BITS: int
 
-def stage_table(
-    table: _Table,
-    begin: int,
-    end: int,
-    dropped: _U8,
-    parent_slots: _U32,
-    bounds: tuple[int, int],
-    below: list[_U32],
-    parts: _Parts,
-) -> None: ...
 def stage_columns(
     ngrams: tuple[_U32, _U32, _F32, _F32], begin: int, end: int, bounds: tuple[int, int], below: list[_U32], parts: _Parts
 ) -> None: ...
@@ -198,7 +152,6 @@ def place_parts(
     first: int,
     last: int,
     starts: _U64,
-    marked: bool,
     slots: _U32,
 ) -> tuple[int, bool]: ...  # n-grams that came twice, whether one is too far from home
 def count_entries(table: _Packed, begin: int, end: int) -> tuple[int, int]: ...  # n-grams, blanks among them

@@ -69,8 +69,21 @@ template <>
 struct From<Segments> : FromFields<Segments, Bytes8, Places, Places> {};
 template <>
 struct From<GivenTokens> : FromFields<GivenTokens, Bytes8, Places, Places, Places, Places> {};
+inline void check(const CountedRows& ngrams) {
+    check_same_size(ngrams.parents, ngrams.counts);
+    check_empty_or(ngrams.dropped, ngrams.size(), "a mark for each n-gram");
+}
 template <>
-struct From<Share> : FromFields<Share, std::uint32_t, std::uint32_t, std::uint32_t> {};
+struct From<CountedRows> : FromFields<CountedRows, Ids, Ids, Bytes8> {};
+inline void check(const Discounting& d) { require(!d.discount.empty() && d.discount.size() == d.mass.size(), "discounts"); }
+template <>
+struct From<Discounting> : FromFields<Discounting, View<double>, View<std::uint64_t>, std::uint64_t> {};
+template <>
+struct From<Lower> : FromFields<Lower, Ids, View<float>> {};
+template <>
+struct From<View<ContextSum>> : FromRows<const ContextSum, const std::uint64_t, 2> {};
+template <>
+struct From<MutableView<ContextSum>> : FromRows<ContextSum, std::uint64_t, 2> {};
 
 namespace {
 
@@ -87,81 +100,27 @@ void bind_text(nb::module_& m) {
     def(m, "find_token", [](const ReadVocabulary& vocabulary, Bytes8 token) { return find_token(vocabulary, token); });
 }
 
-// A number for each slot before `end` (those behind it may be padding), or none at all.
-void check_marks(std::size_t marks, std::size_t end) { require(marks == 0 || marks >= end, "a mark for each slot"); }
-
-const auto in_table = [](View<Entry> table, std::size_t begin, std::size_t end, const auto&...) { check_range(begin, end, table.size()); };
-const auto counts_of_text = [](Ids ids, Ids previous, Ids next, const auto&...) {
-    check_same_size(ids, previous);
-    check_empty_or(next, ids.size(), "shapes");
-};
-
-void bind_counting(nb::module_& m) {
-    def(m, "count_level", count_level, [](Ids ids, Ids previous, Ids next, const auto&, const Share& share, std::uint64_t) {
-        counts_of_text(ids, previous, next);
-        require(share.worker < share.workers && share.regions > 0, "share");
-    });
-    def(m, "count_spilled", count_spilled, counts_of_text);
-    def(m, "sketch_distinct", sketch_distinct, [](Ids ids, std::size_t begin, std::size_t end, int order, Bytes8 registers, int bits) {
-        check_range(begin, end, ids.size());
-        require(order >= 2 && order <= 256 && bits >= 1 && bits <= 32, "order, bits");
-        require(registers.size() == static_cast<std::size_t>(order - 1) << bits, "registers");
-    });
-    def(m, "add_continuations", add_continuations, in_table);
-    def(m, "adjust_counts", adjust_counts,
-        [](View<Entry> table, std::size_t begin, std::size_t end, Ids continuations, std::uint32_t, Bytes8 dropped, std::uint32_t size) {
-            check_range(begin, end, table.size());
-            check_marks(continuations.size(), end);
-            check_marks(dropped.size(), end);
-            require(size < std::uint32_t{1} << 20, "histogram");
-        });
-}
-
-using Table = MutableView<Entry>;
-using Sums = MutableView<ContextSum>;
-// The order below: its table, or that of single words where there is none.
-Lower lower_of(View<float> unigram, const std::vector<View<Entry>>& table) { return {unigram, table.empty() ? View<Entry>{} : table[0]}; }
+void check_lower(const CountedRows& ngrams, const Lower& lower) { check_empty_or(lower.suffixes, ngrams.size(), "suffixes"); }
 
 void bind_estimating(nb::module_& m) {
-    def(m, "sum_contexts", [](View<Entry> table, std::size_t begin, std::size_t end, Bytes8 dropped, const Discounting& discounts,
-                              std::uint64_t first, Sums sums) {
-        check_range(begin, end, table.size());
-        check_marks(dropped.size(), end);
-        sum_contexts(table, begin, end, dropped, discounts, {first, sums});
+    def(m, "sum_contexts", sum_contexts);
+    def(m, "estimate_interpolated", estimate_interpolated,
+        [](const CountedRows& ngrams, const auto&, const auto&, const Lower& lower, const auto& out) {
+            check_same_size(ngrams, out);
+            check_lower(ngrams, lower);
+        });
+    def(m, "sum_lower", sum_lower, [](const CountedRows& ngrams, const Lower& lower, const auto& sums, const auto& types) {
+        check_same_size(sums, types);
+        check_lower(ngrams, lower);
     });
-    def(m, "estimate_interpolated", [](Table table, std::size_t begin, std::size_t end, std::uint64_t first, Sums sums,
-                                       const Discounting& discounts, View<float> unigram, const std::vector<View<Entry>>& lower) {
-        check_range(begin, end, table.size());
-        estimate_interpolated(table, begin, end, {first, sums}, discounts, lower_of(unigram, lower));
-    });
-    def(m, "sum_lower", [](View<Entry> table, std::size_t begin, std::size_t end, Bytes8 dropped, View<float> unigram,
-                           const std::vector<View<Entry>>& lower, std::uint64_t first, MutableView<std::uint64_t> lower_sums,
-                           MutableView<std::uint32_t> types, MutableView<std::uint32_t> contexts) {
-        check_range(begin, end, table.size());
-        check_marks(dropped.size(), end);
-        check_same_size(types, lower_sums, contexts);
-        sum_lower(table, begin, end, dropped, lower_of(unigram, lower), {first, lower_sums, types, contexts});
-    });
-    def(m, "balance_mass", balance_mass, [](Sums sums, Ids types, std::uint64_t) { check_same_size(sums, types); });
-    def(m, "estimate_discounted", [](Table table, std::size_t begin, std::size_t end, Bytes8 dropped, std::uint64_t first, Sums sums,
-                                     const Discounting& discounts, MutableView<std::uint64_t> kept_sums) {
-        check_range(begin, end, table.size());
-        check_marks(dropped.size(), end);
-        check_same_size(sums, kept_sums);
-        estimate_discounted(table, begin, end, dropped, {first, sums}, discounts, kept_sums);
-    });
-    def(m, "estimate_additive", [](Table table, std::size_t begin, std::size_t end, std::uint64_t first, Sums sums, double added, double size) {
-        check_range(begin, end, table.size());
-        estimate_additive(table, begin, end, {first, sums}, added, size);
-    });
-    def(m, "store_backoffs", [](Table table, std::uint64_t first, Sums sums) {
-        check_range(first, first + sums.size(), table.size());
-        store_backoffs(table, {first, sums});
-    });
-    def(m, "store_unseen", [](Table table, std::uint64_t first, Sums sums, double added, double size) {
-        check_range(first, first + sums.size(), table.size());
-        store_unseen(table, {first, sums}, added, size);
-    });
+    def(m, "balance_mass", balance_mass, [](const auto& sums, Ids types, std::uint64_t) { check_same_size(sums, types); });
+    def(m, "estimate_discounted", estimate_discounted,
+        [](const CountedRows& ngrams, const auto& sums, const auto&, const auto& out, const auto& kept_sums) {
+            check_same_size(ngrams, out);
+            check_same_size(sums, kept_sums);
+        });
+    def(m, "estimate_additive", estimate_additive,
+        [](const CountedRows& ngrams, const auto&, double, double, const auto& out) { check_same_size(ngrams, out); });
 }
 
 void bind_lookup(nb::module_& m) {
@@ -230,7 +189,6 @@ NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);
     m.doc() = "Compiled hot loops of lmgauge: flat functions over arrays. See the headers for what each expects.";
     bind_text(m);
-    bind_counting(m);
     bind_estimating(m);
     bind_lookup(m);
     bind_arpa(m);

@@ -83,7 +83,6 @@ inline void check_offsets(Places offsets, std::size_t size) {
 // ---- what kernels return, by its fields
 
 inline auto fields(TextCounts& counts) { return std::tie(counts.words, counts.characters); }
-inline auto fields(CountResult& result) { return std::tie(result.added, result.spilled); }
 inline auto fields(ArpaLines& lines) { return std::tie(lines.lines, lines.consumed, lines.fault, lines.reason); }
 inline auto fields(Requests& requests) { return std::tie(requests.fresh, requests.rows); }
 inline auto fields(Placed& placed) { return std::tie(placed.twice, placed.far); }
@@ -93,23 +92,6 @@ inline auto fields(Measured& measured) { return std::tie(measured.free, measured
 inline auto fields(Sorted& sorted) { return std::tie(sorted.twice, sorted.blanks); }
 inline auto fields(KenlmWords& words) { return std::tie(words.offsets, words.bytes, words.wrong); }
 inline auto fields(EditOperations& edits) { return std::tie(edits.operations, edits.ends); }
-
-// ---- tables of counting and estimating
-
-inline void check(std::span<const Entry> table) {
-    require(table.size() % kLine == 0 && !table.empty() && table.size() < kNone / 2, "slots: a positive multiple of 4 below 2^31");
-}
-inline void check(std::span<Entry> table) { check(std::span<const Entry>(table)); }
-template <>
-struct From<std::span<const Entry>> : FromRows<const Entry, const std::uint64_t, 2> {};
-template <>
-struct From<std::span<Entry>> : FromRows<Entry, std::uint64_t, 2> {};
-template <>
-struct From<std::span<ContextSum>> : FromRows<ContextSum, std::uint64_t, 2> {};
-
-inline void check(const Discounting& d) { require(!d.discount.empty() && d.discount.size() == d.mass.size(), "discounts"); }
-template <>
-struct From<Discounting> : FromFields<Discounting, View<double>, View<std::uint64_t>, std::uint64_t> {};
 
 // ---- packed tables, and models of them
 

@@ -48,12 +48,6 @@ const auto in_lines = [](const TableView& table, std::size_t begin, std::size_t 
 void bind_packing(nb::module_& m) {
     m.attr("SPARE_LINES") = kSpareLines;
     m.attr("LEAST_HOME_BITS") = kLeastHomeBits;
-    def(m, "stage_table", stage_table, [](View<Entry> table, std::size_t begin, std::size_t end, Bytes8 dropped, Ids,
-                                           const BoundedScatter& bounds, const Below& below, const Parts&) {
-        check_range(begin, end, table.size());
-        check_empty_or(dropped, table.size(), "dropped");
-        require(below.lines == nullptr || below.slots == bounds.parents, "the table below");
-    });
     def(m, "stage_columns", stage_columns,
         [](const NgramColumns& n, std::size_t begin, std::size_t end, const BoundedScatter& bounds, const Below& below, const auto&) {
             check_range(begin, end, n.words.size());
@@ -67,14 +61,14 @@ void bind_packing(nb::module_& m) {
         check_parts(parts, first, last);
     });
     def(m, "place_parts", [](MutableView<Line> lines, const std::tuple<std::uint64_t, std::uint64_t>& bounds, bool last, const Parts& parts,
-                             std::size_t first, std::size_t end, View<std::uint64_t> starts, bool marked, MutableView<std::uint32_t> slots) {
+                             std::size_t first, std::size_t end, View<std::uint64_t> starts, MutableView<std::uint32_t> slots) {
         check_same_size(parts.sizes, starts);
         check_parts(parts, first, end);
         const BoundedTable table = bounded_table(lines, std::get<0>(bounds), std::get<1>(bounds), last);
         for (std::size_t i = first; i < end && !slots.empty(); ++i) {
             for (const Staged& s : parts.part(i)) require(s.source < slots.size(), "slots");
         }
-        return place_parts(table, lines, parts, first, end, starts, marked, slots);
+        return place_parts(table, lines, parts, first, end, starts, slots);
     });
     def(m, "count_entries", count_entries, in_lines);
     def(m, "list_entries", list_entries, [](const TableView& table, std::size_t begin, std::size_t end, const EntryColumns& out) {
@@ -135,6 +129,11 @@ void bind_partitions(nb::module_& m) {
             check_same_size(parents, words, counts);
             self.take(order, parents, words, counts);
         }));
+    def(m, "sketch_distinct", sketch_distinct, [](Ids ids, std::size_t begin, std::size_t end, int order, Bytes8 registers, int bits) {
+        check_range(begin, end, ids.size());
+        require(order >= 2 && order <= 256 && bits >= 1 && bits <= 32, "order, bits");
+        require(registers.size() == static_cast<std::size_t>(order - 1) << bits, "registers");
+    });
     def(m, "route_requests", route_requests, [](Ids, std::size_t order, const Streams<std::uint8_t>& fresh, const Streams<std::uint32_t>& rows) {
         require(2 <= order && order < kNothingNew && fresh.size() == rows.size(), "streams");
         check_streams(rows.size());

@@ -1,14 +1,11 @@
-// Hashing, prefetching, atomic operations, and the layout of the tables in which n-grams are counted and probabilities
-// estimated. `packed.hpp` has that of finished models.
+// Hashing, prefetching, atomic operations, and the layout of the tables in which n-grams are counted. `packed.hpp` has that of
+// finished models.
 //
-// A table of order k is an array of 16-byte entries, four to a cache line. An entry holds
-//   key    64 bits: (parent << 32 | word) + 1, where parent is the slot of the (k-1)-gram before the word in its own
-//                   table (for k = 2 the word id itself); 0 marks an empty slot, so that fresh zero pages are an empty
-//                   table. The top bit, in the last entry of a cache line, says that an entry that belongs to this line
-//                   had to go further.
-//   first  32 bits: while counting the count, afterwards the probability (float, linear)
-//   second 32 bits: while counting the slot of the suffix (k-1)-gram, afterwards the back-off weight (float, linear)
-// The slot *is* the id of the n-gram. Probing starts at the first slot of a cache line and goes on linearly.
+// A table of counting is an array of 16-byte entries. An entry holds
+//   key    64 bits: (parent << 32 | word) + 1, where parent says which (k-1)-gram stands before the word (for k = 2 the word
+//                   id itself); 0 marks an empty slot, so that fresh zero pages are an empty table
+//   first  32 bits: the count
+//   second 32 bits: the number of the n-gram, by which it is known
 #pragma once
 
 #include <bit>
@@ -32,8 +29,6 @@ static_assert(sizeof(Entry) == 16);
 
 constexpr std::uint32_t kNone = 0xFFFFFFFFu;  // no such n-gram
 constexpr std::uint32_t kUnk = 0, kBos = 1, kEos = 2;
-constexpr std::uint32_t kLine = 4;  // entries in a cache line
-constexpr std::uint64_t kOverflow = 1ull << 63;
 
 // Kernels are called with arrays from outside. Shapes are checked in the bindings; what an array holds is checked where it
 // becomes an index, as a look of its own would cost a pass over memory.
@@ -68,28 +63,11 @@ const void* address_of(const Items& items, std::uint64_t i) {
                                          static_cast<std::uintptr_t>(i) * sizeof(*items.data()));
 }
 
-// Integer sums do not depend on the order of the additions, so results do not depend on the number of threads.
-inline void atomic_add(std::uint32_t* p, std::uint32_t v) {
-#if defined(_MSC_VER)
-    _InterlockedExchangeAdd(reinterpret_cast<long*>(p), static_cast<long>(v));
-#else
-    __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
-#endif
-}
-
 inline void atomic_store(std::uint32_t* p, std::uint32_t v) {
 #if defined(_MSC_VER)
     *static_cast<volatile std::uint32_t*>(p) = v;
 #else
     __atomic_store_n(p, v, __ATOMIC_RELAXED);
-#endif
-}
-
-inline void atomic_add(std::uint64_t* p, std::uint64_t v) {
-#if defined(_MSC_VER)
-    _InterlockedExchangeAdd64(reinterpret_cast<long long*>(p), static_cast<long long>(v));
-#else
-    __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
 #endif
 }
 
@@ -147,14 +125,8 @@ inline std::uint64_t mix(std::uint64_t x) {
 inline std::uint64_t make_key(std::uint32_t parent, std::uint32_t word) {
     return ((static_cast<std::uint64_t>(parent) << 32) | word) + 1;
 }
-inline std::uint64_t plain(std::uint64_t key) { return key & ~kOverflow; }
-inline std::uint32_t key_parent(std::uint64_t key) { return static_cast<std::uint32_t>((plain(key) - 1) >> 32); }
+inline std::uint32_t key_parent(std::uint64_t key) { return static_cast<std::uint32_t>((key - 1) >> 32); }
 inline std::uint32_t key_word(std::uint64_t key) { return static_cast<std::uint32_t>(key - 1); }
-
-// First slot of the line where the search for a key begins; `lines` is the number of cache lines of the table.
-inline std::size_t home_slot(std::uint64_t key, std::uint64_t lines) {
-    return static_cast<std::size_t>(((mix(key) >> 32) * lines) >> 32) * kLine;
-}
 
 // The slot behind another in a table of mask + 1 slots. A search that comes back to where it began would never end.
 inline std::size_t next_slot(std::size_t slot, std::size_t mask, std::size_t first) {

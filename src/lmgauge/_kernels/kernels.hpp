@@ -71,32 +71,6 @@ TextCounts count_text(View<std::uint8_t> data, View<std::int64_t> starts, View<s
 void index_vocabulary(VocabularyView vocabulary, std::int64_t size);
 std::int64_t find_token(VocabularyView vocabulary, View<std::uint8_t> token);
 
-// ---- count.cpp: counting n-grams level by level -------------------------------------------------------------------
-
-struct CountResult {
-    std::uint64_t added = 0;               // new entries
-    std::vector<std::uint64_t> spilled;    // region, position, ... of tokens whose region had no room left
-};
-
-// One of `workers` that share the table: it owns every `workers`-th region of the table, so that nothing is written twice
-// and the layout does not depend on their number.
-struct Share {
-    std::uint32_t worker, workers, regions;
-};
-
-CountResult count_level(View<std::uint32_t> ids, View<std::uint32_t> previous, MutableView<std::uint32_t> next,
-                        MutableView<Entry> table, Share share, std::uint64_t spill_limit);
-// Returns the new entries.
-std::uint64_t count_spilled(View<std::uint32_t> ids, View<std::uint32_t> previous, MutableView<std::uint32_t> next,
-                            MutableView<Entry> table, View<std::uint64_t> positions);
-void sketch_distinct(View<std::uint32_t> ids, std::size_t begin, std::size_t end, int order,
-                     MutableView<std::uint8_t> registers, int index_bits);
-void add_continuations(View<Entry> table, std::size_t begin, std::size_t end, MutableView<std::uint32_t> counts);
-// Replaces counts by continuation counts where there are any, marks what a cut-off drops, and returns the histogram.
-std::vector<std::uint64_t> adjust_counts(MutableView<Entry> table, std::size_t begin, std::size_t end,
-                                         View<std::uint32_t> continuations, std::uint32_t cutoff,
-                                         MutableView<std::uint8_t> dropped, std::uint32_t histogram_size);
-
 // ---- estimate.cpp: probabilities and back-off weights -------------------------------------------------------------
 
 constexpr int kMassBits = 28;    // fixed point of counts and of discounted mass; counts stay below 2^32
@@ -108,14 +82,13 @@ struct ContextSum {
     std::uint64_t total, mass;
 };
 
-// The contexts looked at: those with slots [first, first + sums.size()). A window of them at a time bounds the memory.
-struct Window {
-    std::uint64_t first;
-    MutableView<ContextSum> sums;
-    ContextSum* of(std::uint32_t parent) const {
-        const std::uint64_t i = parent - first;  // wraps around below `first`
-        return i < sums.size() ? &sums[i] : nullptr;
-    }
+// The n-grams of one order in a partition, as columns with a value for each: the row of the n-gram without its last word in the
+// order below (order 2: the first word), which is its context; the count; 1 where a cut-off drops it (none: it drops none).
+struct CountedRows {
+    View<std::uint32_t> parents, counts;
+    View<std::uint8_t> dropped;
+    std::size_t size() const { return parents.size(); }
+    bool is_dropped(std::size_t row) const { return !dropped.empty() && dropped[row]; }
 };
 
 struct Discounting {
@@ -124,35 +97,22 @@ struct Discounting {
     std::uint64_t extra;          // added to the denominator per type (Witten-Bell: 1)
 };
 
-void sum_contexts(View<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped,
-                  const Discounting& discounting, Window window);
-// `lower` of order 1 is `unigram`, otherwise the table below.
+// p(w | h') of each row: in the order of the rows, or by its suffix.
 struct Lower {
-    View<float> unigram;
-    View<Entry> table;
-    float operator[](std::uint32_t slot) const;
-    const void* address(std::uint32_t slot) const;
+    View<std::uint32_t> suffixes;
+    View<float> probabilities;
+    float operator[](std::size_t row) const;
 };
-void estimate_interpolated(MutableView<Entry> table, std::size_t begin, std::size_t end, Window window,
-                           const Discounting& discounting, Lower lower);
-// What the words kept after each context of a window have in the lower order together, how many they are, and the context
-// of that order: the suffix of the context, by its slot (order 1: 0).
-struct Followers {
-    std::uint64_t first;
-    MutableView<std::uint64_t> lower_sums;
-    MutableView<std::uint32_t> types, lower_contexts;
-};
-void sum_lower(View<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped, Lower lower,
-               Followers followers);
+void sum_contexts(const CountedRows& ngrams, const Discounting& discounting, MutableView<ContextSum> sums);
+void estimate_interpolated(const CountedRows& ngrams, View<ContextSum> sums, const Discounting& discounting, const Lower& lower,
+                           MutableView<float> probabilities);
+// What the words kept after each context have in the lower order together, and how many they are.
+void sum_lower(const CountedRows& ngrams, const Lower& lower, MutableView<std::uint64_t> lower_sums, MutableView<std::uint32_t> types);
 void balance_mass(MutableView<ContextSum> sums, View<std::uint32_t> types, std::uint64_t vocabulary_size);
-// `kept_sums`, of the window's contexts: the sums of the probabilities as stored.
-void estimate_discounted(MutableView<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped,
-                         Window window, const Discounting& discounting, MutableView<std::uint64_t> kept_sums);
-void estimate_additive(MutableView<Entry> table, std::size_t begin, std::size_t end, Window window, double added,
-                       double vocabulary_size);
-// Interpolation weights, into the table whose entries are the contexts.
-void store_backoffs(MutableView<Entry> table, Window window);
-void store_unseen(MutableView<Entry> table, Window window, double added, double vocabulary_size);
+// `kept_sums`: the sums of the probabilities as stored, by context.
+void estimate_discounted(const CountedRows& ngrams, View<ContextSum> sums, const Discounting& discounting, MutableView<float> probabilities,
+                         MutableView<std::uint64_t> kept_sums);
+void estimate_additive(const CountedRows& ngrams, View<ContextSum> sums, double added, double vocabulary_size, MutableView<float> probabilities);
 
 // ---- lookup.cpp: scoring ------------------------------------------------------------------------------------------
 

@@ -18,26 +18,6 @@ void Below::has_longer(std::uint32_t slot) const {
     if (atomic_load(&weight) == kMinusOne) atomic_store(&weight, kOne);
 }
 
-void stage_table(View<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped,
-                 View<std::uint32_t> parent_slots, const Scatter& scatter, Below below, Parts parts) {
-    Stage<Staged> stage(parts);
-    for (std::size_t slot = begin; slot < end; ++slot) {
-        if (!parent_slots.empty() && slot + kAhead < end && table[slot + kAhead].key != 0) {
-            prefetch(address_of(parent_slots, key_parent(table[slot + kAhead].key)));
-        }
-        const Entry& entry = table[slot];
-        if (entry.key == 0 || (!dropped.empty() && dropped[slot])) continue;
-        std::uint32_t parent = key_parent(entry.key);
-        if (!parent_slots.empty()) {
-            require(parent < parent_slots.size(), "a parent without a slot");
-            const std::uint32_t packed = parent_slots[parent];
-            parent = packed & ~kWeightIsOne;
-            if (packed & kWeightIsOne) below.has_longer(parent);
-        }
-        stage.add({Scattered::of(scatter(parent, key_word(entry.key))), entry.first, entry.second, static_cast<std::uint32_t>(slot)});
-    }
-}
-
 void stage_columns(const NgramColumns& ngrams, std::size_t begin, std::size_t end, const Scatter& scatter, Below below, Parts parts) {
     Stage<Staged> stage(parts);
     for (std::size_t i = begin; i < end; ++i) {
@@ -80,7 +60,7 @@ void sort_parts(const TableView& table, Parts parts, std::size_t first, std::siz
 }
 
 Placed place_parts(const TableView& table, MutableView<Line> lines, Parts parts, std::size_t first, std::size_t last,
-                   View<std::uint64_t> starts, bool marked, MutableView<std::uint32_t> slots) {
+                   View<std::uint64_t> starts, MutableView<std::uint32_t> slots) {
     Placed result;
     const std::uint32_t width = table.width;
     for (std::size_t p = first; p < last; ++p) {
@@ -106,9 +86,7 @@ Placed place_parts(const TableView& table, MutableView<Line> lines, Parts parts,
             for (std::size_t passed = home.line; passed < row; ++passed) {    // a line may be of two parts
                 atomic_or(&lines[passed].words[width], 1u << ((home.key >> 4) & 31));
             }
-            if (!slots.empty()) {
-                slots[s.source] = static_cast<std::uint32_t>(slot) | (marked && s.weight == kOne ? kWeightIsOne : 0u);
-            }
+            if (!slots.empty()) slots[s.source] = static_cast<std::uint32_t>(slot);
         }
     }
     return result;

@@ -77,12 +77,6 @@ struct Below {
     void has_longer(std::uint32_t slot) const;    // an entry with the weight -1, which becomes 1
 };
 
-constexpr std::uint32_t kWeightIsOne = 1u << 31;    // beside a slot: this entry may have the weight -1
-
-// From a table of counting, whose values are probabilities and weights by now. Entries that `dropped` marks are left out.
-// parent_slots[slot]: the packed slot of an n-gram of the order below, with kWeightIsOne; empty for bigrams.
-void stage_table(View<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped,
-                 View<std::uint32_t> parent_slots, const Scatter& scatter, Below below, Parts parts);
 struct NgramColumns {
     View<std::uint32_t> parents, words;
     View<float> probabilities, weights;
@@ -97,9 +91,9 @@ struct Placed {
     bool far = false;            // an entry would lie too far from its home: the table needs more lines
 };
 // Writes parts [first, last) to the fresh lines of a table; starts[p] is the first place that is free for part p. slots (may be
-// empty) [source]: where each went, with kWeightIsOne if `marked`.
+// empty) [source]: where each went.
 Placed place_parts(const TableView& table, MutableView<Line> lines, Parts parts, std::size_t first, std::size_t last,
-                   View<std::uint64_t> starts, bool marked, MutableView<std::uint32_t> slots);
+                   View<std::uint64_t> starts, MutableView<std::uint32_t> slots);
 
 struct EntryCounts {
     std::uint64_t entries = 0, blanks = 0;

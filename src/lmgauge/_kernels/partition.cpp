@@ -1,11 +1,29 @@
 #include "partition.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <new>
 #include <stdexcept>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace lmgauge {
 namespace {
+
+// Empty entries, in large pages where the system has them: a search begins anywhere in a table.
+Entry* empty_entries(std::size_t count) {
+    void* const memory = std::calloc(count, sizeof(Entry));
+    if (memory == nullptr) throw std::bad_alloc();
+#if defined(__linux__)
+    constexpr std::uintptr_t kPage = 4096, kLarge = std::uintptr_t{1} << 22;
+    const std::uintptr_t begin = (reinterpret_cast<std::uintptr_t>(memory) + kPage - 1) & ~(kPage - 1);
+    if (count * sizeof(Entry) >= kLarge) madvise(reinterpret_cast<void*>(begin), count * sizeof(Entry) - kPage, MADV_HUGEPAGE);
+#endif
+    return static_cast<Entry*>(memory);
+}
 
 constexpr std::size_t kBatch = 64;
 constexpr double kFilled = 0.7, kGrowth = 1.5;
@@ -85,19 +103,17 @@ void PartitionCounter::Table::reserve(std::size_t more) {
     const auto wanted = static_cast<std::uint64_t>(static_cast<double>(rows + more) / kFilled) + 16;
     if (wanted <= slots) return;
     const std::uint64_t size = std::max(wanted, static_cast<std::uint64_t>(static_cast<double>(slots) * kGrowth));
-    std::unique_ptr<Entry[], Free> old(static_cast<Entry*>(std::calloc(static_cast<std::size_t>(size), sizeof(Entry))));
-    if (!old) throw std::bad_alloc();
+    std::unique_ptr<Entry[], Free> old(empty_entries(static_cast<std::size_t>(size)));
     old.swap(entries);
     const std::uint64_t old_slots = slots;
     slots = size;
     for (std::size_t i = 0; i < old_slots; ++i) {
-        if (old[i].key != 0) at(old[i].key) = old[i];
+        if (old[i].key != 0) at(old[i].key, home(old[i].key)) = old[i];
     }
 }
 
-// The entry of a key, or the empty one where it belongs.
-Entry& PartitionCounter::Table::at(std::uint64_t key) {
-    std::size_t slot = home(key);
+// The entry of a key whose search begins at `slot`, or the empty one where it belongs.
+Entry& PartitionCounter::Table::at(std::uint64_t key, std::size_t slot) {
     while (entries[slot].key != key && entries[slot].key != 0) slot = slot + 1 == slots ? 0 : slot + 1;
     return entries[slot];
 }
@@ -106,6 +122,7 @@ void PartitionCounter::add(View<std::uint32_t> ids, std::vector<std::uint32_t>& 
     struct Probe {
         std::size_t start, length;
         std::uint64_t key;
+        std::size_t home;
         std::uint32_t row;
         std::uint8_t fresh;
     };
@@ -122,12 +139,13 @@ void PartitionCounter::add(View<std::uint32_t> ids, std::vector<std::uint32_t>& 
                 Probe& probe = batch[j];
                 if (probe.length < k) continue;
                 probe.key = make_key(probe.row, ids[probe.start + k - 1]);
-                prefetch_for_write(&table.entries[table.home(probe.key)]);
+                probe.home = table.home(probe.key);
+                prefetch_for_write(&table.entries[probe.home]);
             }
             for (std::size_t j = 0; j < filled; ++j) {
                 Probe& probe = batch[j];
                 if (probe.length < k) continue;
-                Entry& entry = table.at(probe.key);
+                Entry& entry = table.at(probe.key, probe.home);
                 if (entry.key == 0) {
                     entry.key = probe.key;
                     entry.second = static_cast<std::uint32_t>(table.rows++);
@@ -153,7 +171,7 @@ void PartitionCounter::add(View<std::uint32_t> ids, std::vector<std::uint32_t>& 
     for (std::size_t i = 1; i <= tokens; ++i) {
         const std::size_t length = windows.length(i);
         if (length < 2 || partition_of(ids[i], ids[i + 1], partitions_) != partition_) continue;
-        batch[filled++] = Probe{i, length, 0, ids[i], kNothingNew};
+        batch[filled++] = Probe{i, length, 0, 0, ids[i], kNothingNew};
         if (filled == kBatch) flush();
     }
     flush();
@@ -216,6 +234,29 @@ template std::vector<std::vector<std::uint32_t>> route_values(View<std::uint32_t
                                                               const Streams<std::uint32_t>&, bool);
 template std::vector<std::vector<std::uint64_t>> route_values(View<std::uint32_t>, std::size_t, std::size_t, View<std::uint8_t>,
                                                               const Streams<std::uint64_t>&, bool);
+
+void sketch_distinct(View<std::uint32_t> ids, std::size_t begin, std::size_t end, int order,
+                     MutableView<std::uint8_t> registers, int index_bits) {
+    const auto levels = static_cast<std::size_t>(order);
+    std::vector<std::uint64_t> hashes(levels + 1, 0), fresh(levels + 1, 0);
+    std::size_t length = 0;  // tokens of context, <s> included
+    const std::size_t row = std::size_t{1} << index_bits;
+    for (std::size_t i = begin > levels ? begin - levels : 0; i < end; ++i) {
+        if (ids[i] == kBos) length = 0;
+        length = std::min(length + 1, levels);
+        fresh[1] = mix(ids[i] + 1);
+        for (std::size_t k = 2; k <= length; ++k) {
+            fresh[k] = mix(hashes[k - 1] + (ids[i] + 1) * 0xA0761D6478BD642Full);
+            if (i >= begin) {
+                const std::uint64_t h = fresh[k];
+                const auto rank = static_cast<std::uint8_t>(std::countl_zero((h << index_bits) | (row >> 1)) + 1);
+                std::uint8_t& held = registers[(k - 2) * row + (h >> (64 - index_bits))];
+                held = std::max(held, rank);
+            }
+        }
+        hashes.swap(fresh);
+    }
+}
 
 void count_rows(View<std::uint32_t> rows, MutableView<std::uint32_t> counts) {
     for (const std::uint32_t row : rows) ++counts[row];

@@ -48,7 +48,7 @@ class PartitionCounter {
         std::size_t rows = 0;
         void reserve(std::size_t more);
         std::size_t home(std::uint64_t key) const { return static_cast<std::size_t>(multiply_high(mix(key), slots)); }
-        Entry& at(std::uint64_t key);
+        Entry& at(std::uint64_t key, std::size_t slot);
     };
     std::uint32_t partitions_, partition_;
     std::vector<Table> tables_;
@@ -72,6 +72,10 @@ template <class T>
 std::vector<std::vector<T>> route_values(View<std::uint32_t> ids, std::size_t order, std::size_t lower, View<std::uint8_t> fresh,
                                          const Streams<T>& values, bool back);
 
+// HyperLogLog registers (Flajolet et al. 2007) of the k-grams ending in [begin, end), for k = 2 .. order: a row of
+// 2^index_bits per order. They say how large tables are to be before anything is counted.
+void sketch_distinct(View<std::uint32_t> ids, std::size_t begin, std::size_t end, int order, MutableView<std::uint8_t> registers,
+                     int index_bits);
 void count_rows(View<std::uint32_t> rows, MutableView<std::uint32_t> counts);
 
 }  // namespace lmgauge

@@ -16,7 +16,6 @@ needs them, and yields what it makes. A plan is code that hands on what stages m
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, is_dataclass, replace
@@ -26,10 +25,11 @@ from typing import Any, Self, TypeVar, cast
 
 from numpy.typing import NDArray
 
-from lmgauge.threads import go_on
+from lmgauge.memory import give_back
+from lmgauge.threads import go_on, map_as_done
 from lmgauge.work.countdown import Countdown
 from lmgauge.work.manifest import decode_facts
-from lmgauge.work.task import Task
+from lmgauge.work.task import Task, failure
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -47,6 +47,7 @@ NEW = Stored("")
 """Stands for an array in what a stage makes."""
 
 Read = Callable[[Stored], Array]
+_LARGE = 16 << 20  # bytes
 
 
 def stored_in(value: object) -> Iterator[Stored]:
@@ -72,12 +73,17 @@ def _named(value: Any, task: str, numbers: Iterator[int]) -> Any:
     return value
 
 
-class Engine(ABC):
-    """Runs stages, and holds the arrays between them."""
+class Engine:
+    """Runs stages, and holds the arrays between them: this one in memory, with tasks in threads; others elsewhere."""
 
     workers: int  # how many tasks run at a time
     notes: MutableMapping[tuple[str, int | None], Any]  # tasks that are done and, by None, stages, and what came of them
     place = Path("memory")  # where that is noted
+    _freed = 0  # bytes, since memory was given back
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers, self.notes = workers, {}
+        self._held: dict[Stored, Array] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +91,7 @@ class Engine(ABC):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def close(self) -> None:  # noqa: B027 - one that holds nothing but arrays has nothing to close
+    def close(self) -> None:
         """End what runs tasks."""
 
     def write(self, name: str, array: Array) -> Stored:
@@ -95,26 +101,37 @@ class Engine(ABC):
             self._write(stored, array)
         return stored
 
-    @abstractmethod
     def read(self, stored: Stored) -> Array:
         """Return an array."""
+        return self._held[stored]
 
     def drop(self, *values: object) -> None:
         """Forget the arrays in some values; those that are not there do not matter."""
         for value in values:
             for stored in stored_in(value):
                 self._remove(stored)
+        if self._freed > _LARGE:
+            self._freed = 0
+            give_back()
 
-    @abstractmethod
-    def _write(self, stored: Stored, array: Array) -> None: ...
+    def _write(self, stored: Stored, array: Array) -> None:
+        self._held[stored] = array
 
-    @abstractmethod
-    def _remove(self, stored: Stored) -> None: ...
+    def _remove(self, stored: Stored) -> None:
+        if (array := self._held.pop(stored, None)) is not None:
+            self._freed += array.nbytes
 
-    @abstractmethod
     def _do(self, tasks: Sequence[Task]) -> Generator[int]:
         # Do tasks of a stage, and yield the number of each when its arrays are whole.
-        ...
+        def _make(task: Task) -> None:
+            try:
+                make_arrays(task, self.read, self._write)
+            except Exception as error:
+                raise failure(task, error) from error
+
+        with closing(map_as_done(_make, tasks, self.workers)) as done:
+            for task, _ in done:
+                yield task.number
 
     def _explained(self) -> AbstractContextManager[None]:
         # What says of errors in the block how to go on.

@@ -1,7 +1,6 @@
 """Stage 2, adjusted counts: what the smoothing works with, in place of the occurrences.
 
-Input: `NgramCounts`. Its tables are taken over and changed in place (copies would double the
-memory); it is empty afterwards.
+Input: the counted n-grams of each partition, and the requests that longer n-grams have for them (`partitioned.counting`).
 Output: `AdjustedCounts`, with the counts of counts that the discounts are estimated from.
 
 Kneser-Ney smoothing replaces the count of an n-gram below the highest order by the number of different tokens that precede
@@ -18,92 +17,108 @@ An n-gram that nothing precedes (it begins with `<s>`) keeps its count.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.counting import NgramCounts
-from lmgauge.models.ngram.hash_table import Table, over_slots
+from lmgauge.models.ngram.partitioned.counting import Counted, Counts
+from lmgauge.models.ngram.partitioned.links import Links, add_up
 from lmgauge.text.vocabulary import BOS
-from lmgauge.threads import run_ranges
+from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 
 # Counts above this one are treated alike; Good-Turing looks at those of 8, modified Kneser-Ney at those of 4.
 HISTOGRAM = 10
 
 
-@dataclass
+@dataclass(frozen=True)
+class Adjusted:
+    """What comes of adjusting the counts of a partition."""
+
+    orders: dict[int, tuple[Stored, Stored]]  # uint32, the counts; uint8, 1 where a cut-off drops an n-gram, or empty
+    histogram: Stored
+    entries: Stored
+    preceding: Stored
+
+
+@dataclass(frozen=True)
 class AdjustedCounts:
-    """Counts as the smoothing uses them; the tables become those of the model, in place."""
+    """Counts as the smoothing uses them."""
 
     # `<s> a b a b` as bigrams: occurrences a 2, b 2 -> a is preceded by `<s>` and b, b by a alone -> adjusted [2, 1].
 
-    unigrams: NDArray[np.int64]  # int64 [vocabulary], adjusted counts
-    tables: list[Table]  # one per order from 2, uint64 [slots, 2]: key, and adjusted count with the slot of the suffix
-    types: list[int]  # distinct n-grams of each order from 1
-    # per table uint8 [slots], 1 where a cut-off drops the entry; empty where the order has no cut-off
-    dropped: list[NDArray[np.uint8]]
-    # per order from 1, int64 [`HISTOGRAM` + 1]: n_c, the n-grams with adjusted count c; the last element is for all higher
-    # counts
+    unigrams: NDArray[np.int64]  # int64 [vocabulary]
+    partitions: list[Adjusted]
+    # per order from 1, int64 [`HISTOGRAM` + 1]: n_c, the n-grams with adjusted count c; the last is for all higher counts
     counts_of_counts: list[NDArray[np.int64]]
-
-    @property
-    def order(self) -> int:
-        """Return the length of the longest n-grams."""
-        return len(self.tables) + 1
+    entries: list[int]  # n-grams of order 2, 3, ..., without those that cut-offs drop
 
 
 def adjust_counts(
-    counts: NgramCounts, *, continuation: bool = False, cutoffs: Sequence[int] = (), threads: int = 1
+    engine: Engine,
+    links: Links,
+    counted: list[Counted],
+    unigrams: NDArray[np.int64],
+    *,
+    continuation: bool = False,
+    cutoffs: Sequence[int] = (),
 ) -> AdjustedCounts:
-    """Return counts as a smoothing uses them, and mark what cut-offs drop."""
-    # The tables of `counts` are taken over.
-    # A cut-off looks at the occurrences in the text, whatever the smoothing then works with.
-    # continuation: lower orders count the tokens that precede an n-gram, in place of its occurrences (Kneser-Ney); cutoffs:
-    # n-grams of order i that occur at most cutoffs[i - 1] times are marked; the last value is for higher orders; threads:
-    # how many threads share the work; the result is the same for any number.
-    tables, counts.tables = counts.tables, []
-    unigrams = counts.unigrams
-    if continuation and tables:
-        preceding = _preceding_tokens(tables[0], len(unigrams), threads)
-        unigrams = np.where(preceding > 0, preceding, unigrams).astype(np.int64)
+    """Return counts as a smoothing uses them, and mark what cut-offs drop; the engine forgets the others."""
+    # unigrams: int64 [vocabulary], occurrences of each word; none for `<s>`; continuation: lower orders count the tokens
+    # that precede an n-gram, in place of its occurrences (Kneser-Ney); cutoffs: n-grams of order i that occur at most
+    # cutoffs[i - 1] times are marked; the last value is for higher orders.
+    shape = links.shape
+    takes = [
+        (shape.vocabulary, continuation, cutoffs, own.orders, {k: links.of(k, p) for k in shape.orders})
+        for p, own in enumerate(counted)
+    ]
+    makes = Adjusted(dict.fromkeys(shape.orders, (NEW, NEW)), NEW, NEW, NEW)
+    partitions = engine.run("adjust", _adjust, takes, makes, "adjusting counts")
+    engine.drop([of_order.counts for own in counted for of_order in own.orders.values()])
+    if continuation and partitions:
+        # A word counts the distinct words before it, that is the bigrams that end in it.
+        preceding = add_up(engine, (own.preceding for own in partitions))
+        unigrams = np.where(preceding > 0, preceding, unigrams)
         unigrams[BOS] = 0
-    clipped = np.minimum(unigrams, HISTOGRAM)
-    counts_of_counts = [np.bincount(clipped, minlength=HISTOGRAM + 1).astype(np.int64)]
-    dropped = []
-    for k, table in enumerate(tables, 2):
-        preceding = np.zeros(0, np.uint32)  # empty: counts stay
-        if continuation and k <= len(tables):
-            preceding = _preceding_tokens(tables[k - 1], len(table), threads)
+    histograms = add_up(engine, (own.histogram for own in partitions))
+    entries = add_up(engine, (own.entries for own in partitions)).tolist()
+    return AdjustedCounts(unigrams, partitions, [_histogram(unigrams), *histograms], entries)
+
+
+def _adjust(
+    taken: tuple[int, bool, Sequence[int], dict[int, Counts], dict[int, list[Stored]]], read: Read
+) -> Iterator[Array]:
+    # A cut-off looks at the occurrences in the text, whatever the smoothing then works with.
+    vocabulary, continuation, cutoffs, orders, requests = taken
+    histogram = np.zeros((len(requests), HISTOGRAM + 1), np.int64)
+    entries = np.zeros(len(requests), np.int64)
+    for k, asked in requests.items():
+        counts = read(orders[k].counts)
         cutoff = cutoff_of(cutoffs, k)
-        marks = np.zeros(len(table) if cutoff else 0, np.uint8)
-        counts_of_counts.append(_adjust_table(table, preceding, cutoff, marks, threads))
-        dropped.append(marks)
-    return AdjustedCounts(unigrams, tables, counts.types, dropped, counts_of_counts)
+        dropped = (counts <= cutoff).astype(np.uint8) if cutoff else np.zeros(0, np.uint8)
+        if continuation and asked:
+            preceding = np.zeros(len(counts), np.uint32)
+            for stored in asked:
+                # Each request for a row is another token that precedes it: requests [1, 2, 1] -> preceding [0, 2, 1].
+                _native.count_rows(read(stored), preceding)
+            counts = np.where(preceding > 0, preceding, counts)
+        histogram[k - 2] = _histogram(counts)
+        entries[k - 2] = len(counts) - np.count_nonzero(dropped)
+        yield counts
+        yield dropped
+    yield histogram
+    yield entries
+    # A partition has its bigrams once each, so counting their last words counts what precedes each word.
+    yield np.bincount(read(orders[2].words), minlength=vocabulary)
+
+
+def _histogram(counts: Array) -> NDArray[np.int64]:
+    # counts [5, 1, 1, 20] -> [0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 1]: two n-grams seen once, and 10 stands for all above.
+    return np.bincount(np.minimum(counts, HISTOGRAM), minlength=HISTOGRAM + 1).astype(np.int64)
 
 
 def cutoff_of(cutoffs: Sequence[int], order: int) -> int:
     """Return how often an n-gram of an order occurs at most if it is dropped."""
     return cutoffs[min(order, len(cutoffs)) - 1] if cutoffs else 0
-
-
-def _adjust_table(
-    table: Table, preceding: NDArray[np.uint32], cutoff: int, marks: NDArray[np.uint8], threads: int
-) -> NDArray[np.int64]:
-    # Adjust the counts of one order in place, fill `marks`, and return the counts of counts.
-
-    def _adjust(begin: int, end: int) -> NDArray[np.uint64]:
-        histogram: NDArray[np.uint64] = _native.adjust_counts(table, begin, end, preceding, cutoff, marks, HISTOGRAM)
-        return histogram
-
-    total: NDArray[np.int64] = np.sum(run_ranges(_adjust, len(table), threads), axis=0).astype(np.int64)
-    return total
-
-
-def _preceding_tokens(table: Table, size: int, threads: int) -> NDArray[np.uint32]:
-    # N1+(. w) of each n-gram of the order below: one for every entry whose suffix it is, uint32 [size].
-    counts = np.zeros(size, np.uint32)
-    over_slots(table, threads, _native.add_continuations, counts)
-    return counts

@@ -1,9 +1,8 @@
-"""Stage 4, from adjusted counts and discounts to probabilities and back-off weights, order by order from the unigrams.
+"""Stage 4: from adjusted counts and discounts to probabilities and back-off weights, order by order from the unigrams.
 
-Input: `AdjustedCounts`, whose tables are taken over: the two values of each entry, count and suffix, are overwritten by
-probability and back-off weight. It is empty afterwards.
-Output: `NgramTables`, packed, without what a cut-off dropped: until the end it is needed, as its counts go to the back-off
-weights.
+Input: `AdjustedCounts`, and the discounts of each order.
+Output: `Estimated`, the n-grams of each partition with probabilities and back-off weights. What a cut-off dropped is still
+there, marked: its counts go to the back-off weights.
 
 With h' the context h without its first word, c the adjusted counts, D(c) the discounts, and c(h) = sum_w c(h, w):
 
@@ -26,122 +25,275 @@ An example: after `the` came `cat` three times and `dog` once, D = 0.75, and p(c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.adjusted_counts import AdjustedCounts
-from lmgauge.models.ngram.counting import NgramCounts
+from lmgauge.models.ngram.adjusted_counts import Adjusted, AdjustedCounts
 from lmgauge.models.ngram.discounts import MASS_BITS, NO_DISCOUNTS, Discounts, KernelDiscounts
-from lmgauge.models.ngram.hash_table import Table, columns, over_slots
-from lmgauge.models.ngram.packed_tables import pack_tables
-from lmgauge.models.ngram.tables import NgramTables
+from lmgauge.models.ngram.partitioned.counting import Counted
+from lmgauge.models.ngram.partitioned.links import Grams, Links, Parts, add_up, answers_to, joined, transposed
+from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 
 _LOWER_UNIT = 2.0**-60  # the kernels sum probabilities as integers in this unit
-CONTEXTS_AT_A_TIME = 1 << 24
+Floats = NDArray[np.float32]
+_Rows = tuple[Array, Array, Array]  # of n-grams: parents, counts, and which are dropped
+_Lower = tuple[Array, Floats]  # p(w|h') of each row, or by the suffixes of the rows
+
+# A context of two words or more has all its followers in its own partition. The contexts of one word do not: what partitions
+# have of them is added up by the program. The probability of a suffix comes as the answer to a request.
 
 
-def estimate_with_discounts(
-    counts: AdjustedCounts, discounts: Sequence[Discounts], events: NDArray[np.bool_], *, interpolate: bool, threads: int
-) -> NgramTables:
-    """Turn adjusted counts into probabilities and back-off weights, in the same memory.
+@dataclass(frozen=True)
+class Estimated:
+    """What came of estimating."""
 
-    >>> from lmgauge.models.ngram.adjusted_counts import adjust_counts
-    >>> from lmgauge.models.ngram.counting import count_ngrams
-    >>> ids = np.array([1, 3, 3, 4, 3], np.uint32)  # <s> a a b a
-    >>> counts = adjust_counts(count_ngrams(ids, 1, 5, threads=1))
-    >>> half, events = Discounts((0.0, 0.5)), np.array([False, False, False, True, True])
-    >>> tables = estimate_with_discounts(counts, [half], events, interpolate=True, threads=1)
-    >>> tables.unigrams[3:, 0].tolist()  # (3 - 0.5) / 4 + 1 / 4 * 1 / 2, and (1 - 0.5) / 4 + the same
-    [0.75, 0.25]
-    """
-    # events: bool [vocabulary], the tokens that can be predicted; threads: how many threads share the work; the result is
-    # the same for any number.
-    unigrams = np.ones((len(counts.unigrams), 2), np.float32)
-    unigrams[:, 0] = unigram_probabilities(counts.unigrams, discounts[0], events, interpolate)
-    # As stored: 1 but for the rounding of each to single precision.
-    totals = np.array([np.sum(unigrams[:, 0], dtype=np.float64)])
-
-    def _fill(i: int) -> None:
-        nonlocal totals
-        lower = counts.tables[i - 1] if i else None
-        order = _Order(counts.tables[i], counts.dropped[i], discounts[i + 1].for_kernels(), lower, unigrams, threads)
-        if interpolate:
-            _interpolate(order)
-        else:
-            totals = _back_off(order, totals, int(np.count_nonzero(events)))
-
-    for i in range(len(counts.tables)):
-        _fill(i)  # nothing holds a table longer than that: packing frees one after another
-    return NgramTables(unigrams, pack_tables(counts.tables, counts.dropped, counts.types[1:], len(unigrams), threads))
-
-
-def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], *, threads: int) -> NgramTables:
-    """Turn counts into p(w|h) = (c(h,w) + k) / (c(h) + k V), in the same memory; k = 0 is maximum likelihood."""
-    # There is no back-off. In place of its weight, a context holds the probability of each word that was not seen after it,
-    # k / (c(h) + k V).
-    # events: bool [vocabulary], the V tokens that can be predicted; threads: how many threads share the work; the result is
-    # the same for any number.
-    size = float(np.count_nonzero(events))
-    unigrams, unseen = additive_unigrams(counts.unigrams, k, events)
-
-    def _fill(i: int) -> None:
-        lower = counts.tables[i - 1] if i else None
-        order = _Order(counts.tables[i], np.zeros(0, np.uint8), NO_DISCOUNTS, lower, unigrams, threads)
-        for first, sums in order.windows():
-            order.run(_native.sum_contexts, order.dropped, order.discounts, first, sums)
-            order.run(_native.estimate_additive, first, sums, k, size)
-            if lower is None:
-                used = sums[:, 0] > 0
-                total = sums[used, 0] / 2.0**MASS_BITS
-                # k = 1, V = 3 and a context seen twice: each unseen word has 1 / (2 + 3) = 0.2.
-                unigrams[first : first + len(sums)][used, 1] = k / (total + k * size)
-            else:
-                _native.store_unseen(lower, first, sums, k, size)
-
-    for i in range(len(counts.tables)):
-        _fill(i)
-    nothing = [np.zeros(0, np.uint8) for _ in counts.tables]
-    tables = pack_tables(counts.tables, nothing, counts.types[1:], len(unigrams), threads)
-    return NgramTables(unigrams, tables, full_context=True, unseen=unseen)
+    unigrams: Floats  # float32 [vocabulary, 2], probabilities and back-off weights
+    grams: list[list[Grams]]  # of order 2, 3, ...: of each partition
+    entries: list[int]  # n-grams of order 2, 3, ..., without those that cut-offs drop
+    unseen: float = 0.0  # additive smoothing: probability of any word after an unseen context
 
 
 @dataclass(frozen=True)
 class _Order:
-    """One order from 2, and the order below, which is finished and holds the contexts."""
+    """What the tasks of one order know."""
 
-    table: Table  # the n-grams (h, w), uint64 [slots, 2]
-    dropped: NDArray[np.uint8]  # uint8 [slots] or empty, 1 where a cut-off drops the entry
-    discounts: KernelDiscounts  # D(c) of this order
-    contexts: Table | None  # the table of the contexts h, uint64 [contexts, 2]; None for bigrams, whose contexts are words
-    unigrams: NDArray[np.float32]  # float32 [vocabulary, 2], probabilities and back-off weights
-    threads: int  # how many threads share the work
-
-    @cached_property
-    def lower(self) -> tuple[NDArray[np.float32], list[Table]]:
-        # Order below as the kernels take it, for p(w|h'): the suffix of an entry is an id or a slot of it.
-        return np.ascontiguousarray(self.unigrams[:, 0]), [] if self.contexts is None else [self.contexts]
-
-    @property
-    def weights(self) -> NDArray[np.float32]:
-        # View of the back-off weights of the contexts, float32 [contexts].
-        return self.unigrams[:, 1] if self.contexts is None else columns(self.contexts)[2]
-
-    def run(self, kernel: Callable[..., None], *arguments: object) -> None:
-        over_slots(self.table, self.threads, kernel, *arguments)
-
-    def windows(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-        # Windows of contexts: the first slot, and zeros uint64 [n, 2] for the total and the mass of each context.
-        # This bounds the memory, and keeps the sums near the processor.
-        size = len(self.weights)
-        for first in range(0, size, CONTEXTS_AT_A_TIME):
-            yield first, np.zeros((min(CONTEXTS_AT_A_TIME, size - first), 2), np.uint64)
+    k: int  # the order
+    vocabulary: int
+    discounts: KernelDiscounts
+    is_additive: bool
+    backs_off: bool
+    events: int  # number of tokens that can be predicted
+    amount: float  # additive: what is added to each count
 
 
+@dataclass(frozen=True)
+class _Counts:
+    """The n-grams of one order in a partition, and what the smoothing knows of them."""
+
+    parents: Stored
+    words: Stored
+    adjusted: Stored  # uint32, the counts that it works with
+    dropped: Stored  # uint8, 1 where a cut-off drops the n-gram; empty if the order has no cut-off
+    lower: list[Stored]  # the bits of p(w|h'), in the order of the rows; for bigrams the probabilities of all words
+
+
+@dataclass(frozen=True)
+class _Contexts:
+    """What is known of the contexts of the n-grams of one order in a partition."""
+
+    known: Stored  # as many values as there are contexts: their parents; of single words, what all partitions sum to
+    totals: list[Stored]  # backing off: what the distributions after the shorter contexts h' sum to
+    words: Stored | None = None  # of contexts of two words, of which h' is the last: `totals` is then of all words
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What comes of estimating one order in a partition."""
+
+    probabilities: Stored
+    contexts: Stored  # weights of contexts; of single words, what was seen of them in backing off
+    answers: list[Stored]  # to requests, chunk by chunk: probabilities
+    totals: list[Stored]  # and what the distributions after contexts sum to
+
+
+def estimate(
+    engine: Engine,
+    links: Links,
+    counted: list[Counted],
+    adjusted: AdjustedCounts,
+    discounts: list[Discounts],
+    settings: NgramTrainingSettings,
+    events: NDArray[np.bool_],
+) -> Estimated:
+    """Estimate the probabilities of counted partitions."""
+    # discounts: of each order from 1; none for additive smoothing; events: bool [vocabulary], the tokens that can be
+    # predicted.
+    # Bigrams of the text `a b a b` by their shares (ids a = 3, b = 4, </s> = 2, <s> = 1), one partition:
+    #     parents       [1, 3, 4, 4]            <s> a, a b, b a, b </s>
+    #     words         [3, 4, 3, 2]
+    #     probabilities [1.0, 1.0, 0.5, 0.5]    `b` always follows `a`, `a` follows `b` one time of two
+    shape, unseen = links.shape, 0.0
+    amount, backs_off = settings.added if settings.additive else 0.0, not (settings.additive or settings.interpolate)
+    order = _Order(1, shape.vocabulary, NO_DISCOUNTS, settings.additive, backs_off, int(np.count_nonzero(events)), amount)
+    if settings.additive:
+        unigrams, unseen = additive_unigrams(adjusted.unigrams, amount, events)
+    else:
+        unigrams = np.ones((shape.vocabulary, 2), np.float32)
+        unigrams[:, 0] = unigram_probabilities(adjusted.unigrams, discounts[0], events, settings.interpolate)
+    orders = [
+        replace(order, k=k, discounts=discounts[k - 1].for_kernels() if discounts else NO_DISCOUNTS) for k in shape.orders
+    ]
+    grams = _estimate_orders(engine, links, orders, counted, adjusted.partitions, unigrams)
+    return Estimated(unigrams, grams, adjusted.entries, unseen)
+
+
+def _estimate_orders(
+    engine: Engine,
+    links: Links,
+    orders: Sequence[_Order],
+    counted: list[Counted],
+    adjusted: list[Adjusted],
+    unigrams: Floats,
+) -> list[list[Grams]]:
+    # Estimate order 2, 3, ..., and fill the back-off weights of the unigrams.
+    if not orders:
+        return []
+    of_words = [] if orders[0].is_additive else [engine.write("unigrams", np.ascontiguousarray(unigrams[:, 0]))]
+    grams, made, lower, totals_of_words = list[list[Grams]](), list[_Made](), [of_words] * len(counted), list[Stored]()
+    for order in orders:
+        k, totals = order.k, Parts()
+        if k > 2:
+            lower = links.deal(engine, "lower", k - 1, [own.answers for own in made])
+        rows = [
+            _Counts(own.orders[k].parents, own.orders[k].words, *counts.orders[k], answers)
+            for own, counts, answers in zip(counted, adjusted, lower, strict=True)
+        ]
+        if k == 2:
+            sums, lower_sums = _sum_single_words(engine, order, rows)
+            # From here on every partition sees the sums of all: it estimates its own bigrams as if it had the others.
+            contexts = [_Contexts(engine.write("contexts", sums), [])] * len(rows)
+        elif k == 3 and order.backs_off:
+            contexts = [_Contexts(below.parents, totals_of_words, below.words) for below in grams[-1]]
+        else:
+            # The contexts h, of order k - 1, ask what the distributions after their h' sum to, which are of order k - 2.
+            if order.backs_off:
+                totals = links.deal(engine, "totals", k - 2, [own.totals for own in made])
+            contexts = [_Contexts(below.parents, totals[p] if totals else []) for p, below in enumerate(grams[-1])]
+        asked = len(links.of(k, 0))
+        takes = [
+            (order, row, contexts[p], links.of(k, p), links.of(k - 1, p) if asked else []) for p, row in enumerate(rows)
+        ]
+        makes = _Made(NEW, NEW, [NEW] * asked, [NEW] * (asked if order.backs_off and k > 2 else 0))
+        made = engine.run(f"estimate-{k}", _estimate, takes, makes, f"estimating {k}-grams")
+        engine.drop([row.adjusted for row in rows], lower if k > 2 else (), totals)
+        if k > 2:
+            grams[-1] = [replace(below, weights=own.contexts) for below, own in zip(grams[-1], made, strict=True)]
+        elif order.backs_off:
+            below = np.full(len(unigrams), np.sum(unigrams[:, 0], dtype=np.float64))
+            seen, ones = add_up(engine, (own.contexts for own in made)), np.ones(len(unigrams))
+            used, unigrams[used, 1], ones[used] = share_left(sums, lower_sums, seen, below)
+            totals_of_words = [engine.write("unigram_totals", ones)]
+        else:
+            used, weights = _weights(order, sums)
+            unigrams[used, 1] = weights
+        pairs = zip(rows, made, strict=True)
+        grams.append([Grams(row.parents, row.words, own.probabilities, row.dropped, None) for row, own in pairs])
+    return grams
+
+
+def _sum_single_words(engine: Engine, order: _Order, rows: list[_Counts]) -> tuple[Array, Array]:
+    # What the bigrams of all partitions have of each context of one word; and backing off, of the distributions below.
+    makes = [NEW] * (3 if order.backs_off else 1)
+    made = engine.run("sum-2", _sum_partition, [(order, row) for row in rows], makes, "summing contexts")
+    sums, *lower = (add_up(engine, parts) for parts in transposed(made))
+    if not lower:
+        return sums, np.zeros(0, np.uint64)
+    lower_sums, types = lower
+    _native.balance_mass(sums, types, order.events)
+    return sums, lower_sums
+
+
+def _sum_partition(taken: tuple[_Order, _Counts], read: Read) -> Iterator[Array]:
+    order, own = taken
+    rows, sums = _rows(own, read), np.zeros((order.vocabulary, 2), np.uint64)
+    _native.sum_contexts(rows, order.discounts, sums)
+    yield sums
+    if order.backs_off:
+        yield from _sum_lower(order.vocabulary, rows, _lower(order, own, read))
+
+
+def _sum_lower(contexts: int, rows: _Rows, lower: _Lower) -> tuple[Array, Array]:
+    # What p(w|h') of the words after each context sum to, and how many these are.
+    sums, types = np.zeros(contexts, np.uint64), np.zeros(contexts, np.uint32)
+    _native.sum_lower(rows, lower, sums, types)
+    return sums, types
+
+
+_Estimating = tuple[_Order, _Counts, _Contexts, list[Stored], list[Stored]]
+"""The n-grams of one order in a partition, their contexts, and the requests for the ones and the others, by chunks."""
+
+
+def _estimate(taken: _Estimating, read: Read) -> Iterator[Array]:
+    # Estimate the n-grams of one order, and the weights of their contexts, which are of the order below.
+    order, own, context, requests, of_contexts = taken
+    k = order.k
+    rows, contexts, lower_sums = _rows(own, read), len(read(context.known)), np.zeros(0, np.uint64)
+    lower = None if order.is_additive else _lower(order, own, read)
+    if k == 2:
+        sums = read(context.known)
+    else:
+        sums = np.zeros((contexts, 2), np.uint64)
+        _native.sum_contexts(rows, order.discounts, sums)
+        if order.backs_off and lower is not None:
+            lower_sums, types = _sum_lower(contexts, rows, lower)
+            _native.balance_mass(sums, types, order.events)
+            del types
+    seen, probabilities = np.zeros(contexts, np.uint64), np.empty(len(rows[0]), np.float32)
+    if lower is None:
+        _native.estimate_additive(rows, sums, order.amount, float(order.events), probabilities)
+    elif order.backs_off:
+        _native.estimate_discounted(rows, sums, order.discounts, probabilities, seen)
+    else:
+        _native.estimate_interpolated(rows, sums, order.discounts, lower, probabilities)
+    # Memory is what a task is planned by: arrays go as soon as their last reader is done.
+    del rows, lower
+    yield probabilities
+    totals = np.ones(contexts)
+    if k > 2:
+        weights = np.full(contexts, _unused_weight(order), np.float32)
+        if order.backs_off:
+            used, weights[used], totals[used] = share_left(sums, lower_sums, seen, _lower_totals(context, contexts, read))
+        else:
+            used, some = _weights(order, sums)
+            weights[used] = some
+        yield weights
+    else:
+        yield seen
+    yield from answers_to(read, requests, probabilities.view(np.uint32))
+    if order.backs_off and k > 2:
+        yield from answers_to(read, of_contexts, totals.view(np.uint64))
+
+
+def _rows(own: _Counts, read: Read) -> _Rows:
+    return read(own.parents), read(own.adjusted), read(own.dropped)
+
+
+def _lower(order: _Order, own: _Counts, read: Read) -> _Lower:
+    # The suffix of a bigram is its last word: all partitions read the unigrams. Of longer n-grams the suffix lies in some
+    # other partition: its probability came as an answer, in the order of the rows.
+    if order.k == 2:
+        return read(own.words), read(own.lower[0])
+    words = np.zeros(0, np.uint32)
+    return words, joined(read, own.lower, len(read(own.parents)), np.uint32).view(np.float32)
+
+
+def _unused_weight(order: _Order) -> float:
+    if not order.is_additive:
+        return 1.0
+    return 1.0 / order.events if order.amount > 0 else 0.0
+
+
+def _weights(order: _Order, sums: Array) -> tuple[Array, Array]:
+    # Which contexts are followed by anything, and their gamma(h); or what additive smoothing holds instead.
+    used = np.flatnonzero(sums[:, 0])
+    if order.is_additive:
+        return used, order.amount / (sums[used, 0] / 2.0**MASS_BITS + order.amount * order.events)
+    return used, sums[used, 1] / sums[used, 0].astype(np.float64)
+
+
+def _lower_totals(own: _Contexts, contexts: int, read: Read) -> NDArray[np.float64]:
+    # What the distribution after h' sums to, for each context h, float64 [contexts].
+    if own.words is None:
+        return joined(read, own.totals, contexts, np.uint64).view(np.float64)
+    return np.asarray(read(own.totals[0])[read(own.words)], np.float64)
+
+
+# -- single words, and what is left for shorter contexts ------------------------------------------------------------------
 def additive_unigrams(counts: NDArray[np.int64], k: float, events: NDArray[np.bool_]) -> tuple[NDArray[np.float32], float]:
     """Return the unigrams of additive smoothing, and the probability of any word after a context without counts, 1 / V.
 
@@ -179,43 +331,6 @@ def unigram_probabilities(
         # As for longer contexts, see balance_mass in the kernels: one count more, or unseen words would be impossible.
         total, left = total + 1, 1.0
     return np.where(unseen, left / np.count_nonzero(unseen), discounted) / total
-
-
-def _interpolate(order: _Order) -> None:
-    # Fill an order by p(w|h) = max(c - D(c), 0) / c(h) + gamma(h) p(w|h'), and its contexts by gamma(h).
-    for first, sums in order.windows():
-        # sums[h] = c(h), and the mass sum_w D(c(h, w)) with all of c where a cut-off drops the n-gram, in units of 2^-28
-        order.run(_native.sum_contexts, order.dropped, order.discounts, first, sums)
-        order.run(_native.estimate_interpolated, first, sums, order.discounts, *order.lower)
-        if order.contexts is None:
-            used = sums[:, 0] > 0
-            gamma = sums[used, 1] / sums[used, 0].astype(np.float64)
-            order.weights[first : first + len(sums)][used] = gamma
-        else:
-            _native.store_backoffs(order.contexts, first, sums)
-
-
-def _back_off(order: _Order, lower_totals: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    # Fill an order by p(w|h) = (c - D(c)) / c(h), and its contexts by alpha(h), so that all sums to one.
-    # Katz (1987): alpha(h) = (1 - sum of p(w|h) over the words seen after h) / (1 - sum of p(w|h') over the same words)
-    # Probabilities are stored in single precision, so a distribution sums to one but for some 1e-7. Where hardly anything
-    # of the lower order is unseen, that matters: the share of the unseen is taken from what the lower order really sums to.
-    # lower_totals: float64 [contexts of the order below], what its distributions sum to as stored.
-    # -> the same for this order, float64 [contexts].
-    weights = order.weights
-    totals = np.ones(len(weights))
-    for first, sums in order.windows():
-        n = len(sums)
-        # For each context: sum of p(w|h') and of p(w|h) over the words seen, their number, and the slot of the context h'.
-        lower_sums, seen_sums = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
-        types, lower_contexts = np.zeros(n, np.uint32), np.zeros(n, np.uint32)
-        order.run(_native.sum_contexts, order.dropped, order.discounts, first, sums)
-        order.run(_native.sum_lower, order.dropped, *order.lower, first, lower_sums, types, lower_contexts)
-        _native.balance_mass(sums, types, size)
-        order.run(_native.estimate_discounted, order.dropped, first, sums, order.discounts, seen_sums)
-        used, weight, total = share_left(sums, lower_sums, seen_sums, lower_totals[lower_contexts])
-        weights[first + used], totals[first + used] = weight, total
-    return totals
 
 
 def share_left(

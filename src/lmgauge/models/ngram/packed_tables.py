@@ -8,7 +8,7 @@ of its last word:
     bigram  "the cat"     = (id of "the",       id of "cat")
 
 The bytes of a table follow from the n-grams and values in it, whatever the order in which they came and the number of
-threads. The ways in are `TableBuilder` and `pack_tables`, the way out is `PackedTable.entries`.
+threads. The ways in are `TableBuilder` and `partitioned.packing`, the way out is `PackedTable.entries`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
-from lmgauge.models.ngram.hash_table import Table
 from lmgauge.threads import run_ranges, thread_count
 
 Lines = NDArray[np.uint32]
@@ -176,24 +175,7 @@ class TableBuilder:
         def _stage(begin: int, end: int, bounds: Bounds, below: list[Lines], parts: Parts) -> None:
             _native.stage_columns(columns, begin, end, bounds, below, parts)
 
-        self._write(self._staged(len(slots), len(slots), _stage), slots, marked=False)
-        return slots
-
-    def take(self, tables: list[Table], dropped: NDArray[np.uint8], parent_slots: Slots, entries: int) -> Slots:
-        """Make the table of the next order from one of counting, whose values are probabilities and weights by now."""
-        # tables: uint64 [slots, 2] each; the first is taken from the list, and its memory is free before the end; dropped:
-        # uint8 [slots], 1 where an n-gram is left out; empty if none is.
-        # -> uint32 [slots], for each slot of the old table the new one, its highest bit set if the weight is exactly one;
-        # empty at the highest order.
-        slots = np.empty(0 if self._last else len(tables[0]), np.uint32)
-        table = [tables.pop(0)]
-
-        def _stage(begin: int, end: int, bounds: Bounds, below: list[Lines], parts: Parts) -> None:
-            _native.stage_table(table[0], begin, end, dropped, parent_slots, bounds, below, parts)
-
-        parts = self._staged(entries, len(table[0]), _stage)
-        table.clear()
-        self._write(parts, slots, marked=True)
+        self._write(self._staged(len(slots), _stage), slots)
         return slots
 
     @property
@@ -204,22 +186,22 @@ class TableBuilder:
     def _bounds(self) -> Bounds:
         return self.tables[-1].slots if self.tables else self.vocabulary, self.vocabulary
 
-    def _staged(self, entries: int, rows: int, stage: Callable[[int, int, Bounds, list[Lines], Parts], None]) -> Parts:
-        # N-grams of `rows` rows in parts; a second time with more room in the rare case it was too small.
+    def _staged(self, entries: int, stage: Callable[[int, int, Bounds, list[Lines], Parts], None]) -> Parts:
+        # N-grams in parts; a second time with more room in the rare case it was too small.
         bounds, below = self._bounds, [table.lines for table in self.tables[-1:]]
         count = min(_MOST_PARTS, max(1, entries // _LEAST_PART))
 
         def _fill(parts: Parts) -> None:
-            run_ranges(lambda begin, end: stage(begin, end, bounds, below, parts), rows, self.threads)
+            run_ranges(lambda begin, end: stage(begin, end, bounds, below, parts), entries, self.threads)
 
         return stage_in_parts(entries, count, 5, _fill)
 
-    def _write(self, parts: Parts, slots: Slots, *, marked: bool) -> None:
+    def _write(self, parts: Parts, slots: Slots) -> None:
         entries, bounds = int(parts[1].sum()), self._bounds
         homes = homes_for(entries, bounds, last=self._last)
         while True:
             table = PackedTable(new_lines(homes + int(_native.SPARE_LINES)), *bounds, self._last)
-            twice, far = self._place(table, parts, slots, marked=marked)
+            twice, far = self._place(table, parts, slots)
             if twice:
                 raise RepeatedNgramsError(twice)
             if not far:
@@ -227,7 +209,7 @@ class TableBuilder:
             homes = more_homes(homes)
         self.tables.append(table)
 
-    def _place(self, table: PackedTable, parts: Parts, slots: Slots, *, marked: bool) -> tuple[int, bool]:
+    def _place(self, table: PackedTable, parts: Parts, slots: Slots) -> tuple[int, bool]:
         sizes = parts[1]
         frees = np.empty(len(sizes), np.uint64)
         run_ranges(lambda a, b: _native.sort_parts(table.kernel, parts, a, b, frees), len(sizes), self.threads)
@@ -238,26 +220,12 @@ class TableBuilder:
             starts[part] = max(starts[part - 1] + sizes[part - 1], frees[part - 1])
         results = run_ranges(
             lambda a, b: _native.place_parts(
-                table.lines, (table.parents, table.words), table.last, parts, a, b, starts, marked, slots
+                table.lines, (table.parents, table.words), table.last, parts, a, b, starts, slots
             ),
             len(sizes),
             self.threads,
         )
         return sum(twice for twice, _ in results), any(far for _, far in results)
-
-
-def pack_tables(
-    tables: list[Table], dropped: list[NDArray[np.uint8]], types: list[int], vocabulary: int, threads: int
-) -> list[PackedTable]:
-    """Return packed tables of the same n-grams; the list is emptied from the front, so that memory is free again."""
-    # tables: of order 2, 3, ..., uint64 [slots, 2], with probabilities and weights; dropped: for each, uint8 [slots], 1
-    # where an n-gram is left out, or empty; threads: how many threads share the work; the result is the same for any
-    # number.
-    builder = TableBuilder(vocabulary, len(tables) + 1, threads)
-    slots = np.zeros(0, np.uint32)
-    for marks, entries in zip(dropped, types, strict=True):
-        slots = builder.take(tables, marks, slots, entries - int(np.count_nonzero(marks)))
-    return builder.tables
 
 
 def stage_in_parts(entries: int, count: int, columns: int, fill: Callable[[Parts], None]) -> Parts:

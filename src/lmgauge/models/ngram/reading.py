@@ -25,7 +25,6 @@ from lmgauge.threads import map_beside
 Progress = Callable[[str], None]
 Ids = NDArray[np.uint32]
 _TOKENS_AT_A_TIME = 1 << 22
-_PIECE = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -115,37 +114,3 @@ class TextReader:
                 "the training text has no words, and --no-eos leaves out the line ends: there is nothing to count"
             )
         return fitted
-
-
-class TextIds:
-    """The ids of a text, which grow block by block.
-
-    >>> ids = TextIds()
-    >>> ids.add(np.array([1, 3, 4, 2], np.uint32))
-    >>> ids.add(np.array([1, 3, 2], np.uint32))
-    >>> ids.size, ids.whole().tolist()
-    (7, [1, 3, 4, 2, 1, 3, 2])
-    """
-
-    # They lie in pieces so large that the system takes each back as soon as it is free; the room of many small arrays would
-    # stay with this process while it counts.
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._pieces: list[Ids] = []
-
-    def add(self, block: Ids) -> None:
-        """Add the ids of the next block of tokens, uint32 [n]."""
-        while len(block):
-            at = self.size % _PIECE
-            if not at:
-                self._pieces.append(np.empty(_PIECE, np.uint32))
-            part, block = block[: _PIECE - at], block[_PIECE - at :]
-            self._pieces[-1][at : at + len(part)] = part
-            self.size += len(part)
-
-    def whole(self) -> Ids:
-        """Return all ids, uint32 [n]."""
-        if len(self._pieces) > 1:
-            self._pieces = [np.concatenate(self._pieces)[: self.size]]
-        return self._pieces[0][: self.size] if self._pieces else np.zeros(0, np.uint32)

@@ -1,11 +1,7 @@
-"""Training an n-gram model, stage after stage:
+"""Training an n-gram model in memory, or where it does not fit, within a part of it: `train_or_within` finds out.
 
-read and encode -> count (`counting`) -> adjust (`adjusted_counts`) -> discounts (`discounts`) -> probabilities and back-off
-weights (`interpolation`) -> tables (`tables`), and if asked for, pruning (`pruning`).
-
-Each stage is a file that states its input and output first. Memory is taken over from stage to stage: the tables that hold
-the counts become those that hold the probabilities. `memory_needs` says how much of it each stage takes; what does not fit
-into memory is trained in partitions (`partitioned`), and `train_or_within` finds out.
+Both are the same stages over partitions of the n-grams (`partitioned.training`); in memory, the partitions stand there, a
+few for each thread. `memory_needs` says how much each stage then takes.
 """
 
 from __future__ import annotations
@@ -16,28 +12,27 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lmgauge.errors import LmgaugeError, NotEnoughMemoryError, UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.memory import size_in_words
-from lmgauge.models.ngram.adjusted_counts import adjust_counts
-from lmgauge.models.ngram.counting import NgramCounts, count_ngrams, estimate_types
-from lmgauge.models.ngram.discounts import Discounts, estimate_discounts
-from lmgauge.models.ngram.interpolation import estimate_additive, estimate_with_discounts
 from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.memory_needs import TextSize, check_reading, check_training
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.partitioned.limits import TrainingResources
-from lmgauge.models.ngram.reading import Progress, TextIds, TextReader
-from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings
-from lmgauge.models.ngram.tables import NgramTables
+from lmgauge.models.ngram.partitioned.text import read_text
+from lmgauge.models.ngram.partitioned.training import train_partitions
+from lmgauge.models.ngram.reading import Progress
+from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.progress import listening
 from lmgauge.text.documents import Corpus
 from lmgauge.threads import thread_count
+from lmgauge.work.engine import Engine
 
 _LOGGER = logging.getLogger(__name__)
 _SMALLER = "a lower --order, or --cutoffs"
+_CHUNK = 1 << 22  # tokens
+_PARTITIONS, _LEAST_PARTITION = 4, 1 << 17  # of a thread, so that their tables lie nearer to it; tokens
+_BUCKET_MEMORY = 1 << 40  # buckets of lines are as large as a processor's cache, whatever they take
 
 
 def train_ngram(
@@ -48,48 +43,21 @@ def train_ngram(
     listed: bool = False,
     progress: Progress = lambda stage: None,
 ) -> NgramModel:
-    """Train a model on a text."""
-    # corpus: the text, read once; each segment is a sentence. Its ids, uint32 [n], are held in memory; threads: how many
-    # threads share the work; the model does not depend on it; listed: True if its n-grams are then listed to write the file
-    # of another program: memory must be enough for it.
-    threads = thread_count(threads)
-    reader = TextReader(settings)
-    text = TextIds()
-    for block in reader.blocks(corpus, threads=threads, progress=progress):
-        text.add(block)
-        check_reading(text.size)
-    fitted = reader.fit()
-    ids = text.whole() if fitted.new_ids is None else fitted.new_ids[text.whole()]
-    del text
-    sizes = estimate_types(ids, settings.order, threads) if settings.order > 1 else []
-    vocabulary = fitted.vocabulary
-    vocabulary_bytes = vocabulary.slots.nbytes + vocabulary.offsets.nbytes + vocabulary.bytes.nbytes
-    needed = check_training(settings, TextSize(len(ids), len(vocabulary), vocabulary_bytes, sizes, listed))
-    progress(f"counting n-grams of {fitted.number_of_events:,} events: {needed}")
-    counts = count_ngrams(ids, settings.order, len(vocabulary), threads=threads, sizes=sizes)
-    del ids
-    progress(f"estimating {sum(counts.types):,} n-grams")
-    tables, discounts = _estimate(settings, counts, fitted.events(settings), threads)
-    record = fitted.record(corpus.report, discounts)
-    model = NgramModel(tables, vocabulary, reader.tokenizer, settings.recorded(), record)
-    if settings.prune is not None:
-        from lmgauge.models.ngram.pruning import prune_model
-
-        progress("pruning")
-        model = prune_model(model, settings.prune)
-    return model
-
-
-def _estimate(
-    settings: NgramTrainingSettings, counts: NgramCounts, events: NDArray[np.bool_], threads: int
-) -> tuple[NgramTables, list[Discounts]]:
-    # Tables of the model, in the memory of the counts, and the discounts of each order.
-    if settings.additive:
-        return estimate_additive(counts, settings.added, events, threads=threads), []
-    adjusted = adjust_counts(counts, continuation=settings.kind in CONTINUATION, cutoffs=settings.cutoffs, threads=threads)
-    discounts = [estimate_discounts(settings, order, n) for order, n in enumerate(adjusted.counts_of_counts, 1)]
-    tables = estimate_with_discounts(adjusted, discounts, events, interpolate=settings.interpolate, threads=threads)
-    return tables, discounts
+    """Train a model on a text in memory."""
+    # corpus: the text, read once; each segment is a sentence; threads: how many threads share the work; the model does not
+    # depend on it; listed: True if its n-grams are then listed to write the file of another program: memory must be enough
+    # for it.
+    engine = Engine(thread_count(threads))
+    with listening(progress):
+        text = read_text(engine, settings, corpus, _CHUNK, threads=engine.workers, progress=progress, check=check_reading)
+        tokens, vocabulary = int(text.fitted.counts.sum()), text.fitted.vocabulary
+        partitions = min(_PARTITIONS * engine.workers, 1 + tokens // _LEAST_PARTITION)
+        vocabulary_bytes = vocabulary.slots.nbytes + vocabulary.offsets.nbytes + vocabulary.bytes.nbytes
+        cut = partitions, min(engine.workers, partitions)
+        size = TextSize(tokens, len(vocabulary), vocabulary_bytes, text.types, *cut, listed=listed)
+        needed = check_training(settings, size)
+        progress(f"counting n-grams of {text.fitted.number_of_events:,} events: {needed}")
+        return train_partitions(engine, settings, text, None, partitions=partitions, memory=_BUCKET_MEMORY)
 
 
 # -- in memory, or within a part of it ----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from lmgauge.models.ngram import packed_tables
 from lmgauge.models.ngram.levels import levels_of
 from lmgauge.models.ngram.packed_tables import RepeatedNgramsError
 from lmgauge.models.ngram.partitioned import packing
-from lmgauge.models.ngram.partitioned.packing import PackedOrder, Packing, pack_partitions, save_packed
+from lmgauge.models.ngram.partitioned.packing import PackedOrder, Packing, pack_partitions, packed_model
 from lmgauge.work.engine import Engine, Stored
 from lmgauge.work.folder_engine import FolderEngine
 
@@ -201,7 +201,7 @@ def test_the_folder_is_what_save_writes(tmp_path_factory: Any, model: NgramModel
     made = pack_partitions(engine, Packing(model.order, len(model.vocabulary), memory), *held)
     tables = replace(model.tables, tables=[])
     unigrams = NgramModel(tables, model.vocabulary, model.tokenizer, model.settings, model.record)
-    loaded = save_packed(engine, made, unigrams, folder / "packed")
+    loaded = packed_model(engine, made, unigrams, folder / "packed")
     assert {path.name: path.read_bytes() for path in (folder / "packed").iterdir()} == {
         path.name: path.read_bytes() for path in (folder / "once").iterdir()
     }

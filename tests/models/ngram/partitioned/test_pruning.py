@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.laws.test_model_laws import texts
-from tests.models.ngram.partitioned.test_estimating import estimated, of_partitions, of_tables
+from tests.models.ngram.test_interpolation import estimated, of_partitions, of_tables
 
 import lmgauge
 from lmgauge import Corpus

@@ -1,7 +1,7 @@
-"""Training that holds a part of the n-grams at a time, on disk, in several processes or on several machines.
+"""Training over partitions of the n-grams: in memory, or a part at a time, on disk, in processes or on several machines.
 
 The n-grams that begin with the same two words are a partition, so that all followers of a context of two words or more are
-together. Each partition is counted, and its probabilities are estimated, by the formulas and kernels of training in memory.
+together. Each partition is counted, and its probabilities are estimated.
 What one partition has to know of another belongs to suffixes: how many tokens precede an n-gram, and the probability of its
 shorter form. This travels in the order of the text: an n-gram that is new at position s has its suffix at position s + 1, so
 one walk over the ids deals what every partition has to say, in its own order, to those that wait for it, in theirs.
@@ -15,8 +15,8 @@ one walk over the ids deals what every partition has to say, in its own order, t
     prune     partition   if asked for: upward the losses, downward what stays, upward the weights
     pack      bucket      the tables of the model
 
-`training` chains the stages; `links` has what they all know. Sums are of integers, so the model is that of training in
-memory, to the bit, for any number of partitions, chunks and workers.
+`training` chains the stages; `links` has what they all know. Sums are of integers, so the model is the same, to the bit, for
+any number of partitions, chunks and workers.
 
 May import what `models.ngram` may.
 """

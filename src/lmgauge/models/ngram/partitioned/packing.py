@@ -130,6 +130,17 @@ class PackedOrder:
             if joint is not None:
                 yield _joined(engine, joint)
 
+    def whole(self, engine: Engine) -> PackedTable:
+        """Return the table in memory; the engine forgets its pieces."""
+        if len(self.parts) == 1:
+            return replace(self.table, lines=engine.read(self.parts[0][0]))
+        lines, start = new_lines(self.lines), 0
+        for piece in self.pieces(engine):
+            lines[start : start + len(piece)] = piece
+            start += len(piece)
+        engine.drop(self.parts)
+        return replace(self.table, lines=lines)
+
 
 def pack_partitions(engine: Engine, packing: Packing, grams: list[list[Grams]], entries: Sequence[int]) -> list[PackedOrder]:
     """Make the tables of order 2, 3, ... from partitions of n-grams, which the engine then forgets."""
@@ -209,17 +220,21 @@ def _starts(measured: list[list[int]]) -> tuple[int, ...] | None:
     return tuple(starts) if all(start < limit for start, (_, _, limit) in zip(starts, measured, strict=True)) else None
 
 
-def save_packed(engine: Engine, orders: Sequence[PackedOrder], unigrams: NgramModel, path: str | Path) -> NgramModel:
-    """Write the folder of a model whose tables an engine holds; it still does afterwards, so that all can be done again."""
-    # The bytes are those that `NgramModel.save` writes. The model is mapped from the folder, and its pages are read as they
-    # are used: this process has just written them, so it does not look at all of them again; the next load does.
-    # Raises OutputError: it cannot be written; nothing is left behind.
-    tables = replace(unigrams.tables, tables=[order.table for order in orders])
+def packed_model(
+    engine: Engine, orders: Sequence[PackedOrder], unigrams: NgramModel, path: str | Path | None = None
+) -> NgramModel:
+    """Make the model of tables that an engine holds: in memory, whereupon it forgets them, or in a folder."""
+    # The bytes of the folder are those that `NgramModel.save` writes. The model is mapped from it, and its pages are read as
+    # they are used: this process has just written them, so it does not look at all of them again; the next load does.
+    # Raises OutputError: it cannot be written; nothing is left behind, and the engine still has all, so that it can be done
+    # again.
+    tables = replace(unigrams.tables, tables=[order.table if path else order.whole(engine) for order in orders])
     model = NgramModel(tables, unigrams.vocabulary, unigrams.tokenizer, unigrams.settings, unigrams.record)
     model.__dict__["checksums"] = [order.checksum for order in orders]
     model.__dict__["types"] = [unigrams.types[0], *(order.entries - order.blanks for order in orders)]
-    lines = [_array(engine, order) for order in orders]
-    write_model(path, model, lines)
+    if path is None:
+        return model
+    write_model(path, model, [_array(engine, order) for order in orders])
     return load_ngram_model(path, just_written=True)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.ngram.counting import TypesSketch
 from lmgauge.models.ngram.reading import FittedVocabulary, Progress, TextReader
 from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.types_sketch import TypesSketch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import TextReport
 from lmgauge.text.vocabulary import BOS, Vocabulary
@@ -38,8 +38,10 @@ def read_text(
     *,
     threads: int,
     progress: Progress = lambda stage: None,
+    check: Callable[[int], None] = lambda tokens: None,
 ) -> ReadText:
     """Write a text as chunks of ids, unless an earlier run did, and return what is known of it."""
+    # check: called with the number of tokens so far, and may raise.
 
     def read() -> _Known:
         reader, sketch = TextReader(settings), TypesSketch(settings.order)
@@ -47,6 +49,7 @@ def read_text(
         for ids in reader.blocks(corpus, threads=threads, progress=progress):
             sketch.add(ids)
             chunks.add(ids)
+            check(sketch.tokens)
         fitted = reader.fit()
         engine.write(_OFFSETS.name, fitted.vocabulary.offsets)
         engine.write(_BYTES.name, fitted.vocabulary.bytes)

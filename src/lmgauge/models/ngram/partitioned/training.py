@@ -1,8 +1,11 @@
-"""Training within a given memory: the chain of stages.
+"""Training an n-gram model, stage after stage, over partitions that lie in memory, on disk or on other machines:
 
-read (`text`) -> plan (`plan`) -> count and route (`counting`) -> adjust and estimate (`estimating`) -> prune
-(`pruning`) -> pack (`packing`). The arrays between the stages lie where the engine has them. A run that was stopped is
-resumed after the last finished task.
+read and encode (`text`) -> count (`counting`) -> adjust (`adjusted_counts`) -> discounts (`discounts`) -> probabilities and
+back-off weights (`interpolation`) -> if asked for, prune (`pruning`) -> tables (`packing`).
+
+Each stage is a file that states its input and output first. The arrays between the stages lie where the engine has them.
+Within a given memory, `plan` says how many partitions there are; a run that was stopped is resumed after the last finished
+task.
 """
 
 from __future__ import annotations
@@ -19,18 +22,20 @@ from lmgauge.digests import digest
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_other_folder
 from lmgauge.memory import resident_bytes, size_in_words
+from lmgauge.models.ngram.adjusted_counts import adjust_counts
+from lmgauge.models.ngram.discounts import estimate_discounts
+from lmgauge.models.ngram.interpolation import estimate
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.packed_tables import most_entries
 from lmgauge.models.ngram.partitioned.counting import Counted, count_text
-from lmgauge.models.ngram.partitioned.estimating import estimate
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.partitioned.links import Links, Shape
-from lmgauge.models.ngram.partitioned.packing import Packing, pack_partitions, save_packed
+from lmgauge.models.ngram.partitioned.packing import Packing, pack_partitions, packed_model
 from lmgauge.models.ngram.partitioned.plan import CHUNKS_SHARE, least_memory, number_of_partitions, tokens_of_chunk
 from lmgauge.models.ngram.partitioned.pruning import prune_partitions
 from lmgauge.models.ngram.partitioned.text import ReadText, read_text
 from lmgauge.models.ngram.reading import Progress
-from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings
 from lmgauge.models.ngram.storage import is_ngram_folder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.progress import listening
@@ -78,9 +83,9 @@ def train_within(
 
 
 def train_partitions(
-    engine: Engine, settings: NgramTrainingSettings, text: ReadText, output: Path, *, partitions: int, memory: int
+    engine: Engine, settings: NgramTrainingSettings, text: ReadText, output: Path | None, *, partitions: int, memory: int
 ) -> NgramModel:
-    """Train on a text that was read, on any engine, and write the folder of the model."""
+    """Train on a text that was read, on any engine; the model is written to a folder, or in memory without one."""
     fitted, order = text.fitted, settings.order
     shape = Shape(order, partitions, len(text.ids), len(fitted.vocabulary), order > 2 and not settings.additive)
     counted, links = list[Counted](), Links(shape, text.ids, [], {})
@@ -90,8 +95,12 @@ def train_partitions(
         counted, links = count_text(engine, shape, expected, text.ids)
     counts = fitted.counts.copy()
     counts[BOS] = 0
-    estimated = estimate(engine, links, counted, settings, counts, fitted.events(settings))
-    recorded, record = settings.recorded(), fitted.record(text.report, estimated.discounts)
+    continuation = settings.kind in CONTINUATION
+    adjusted = adjust_counts(engine, links, counted, counts, continuation=continuation, cutoffs=settings.cutoffs)
+    by_order = () if settings.additive else enumerate(adjusted.counts_of_counts, 1)
+    discounts = [estimate_discounts(settings, k, n) for k, n in by_order]
+    estimated = estimate(engine, links, counted, adjusted, discounts, settings, fitted.events(settings))
+    recorded, record = settings.recorded(), fitted.record(text.report, discounts)
     unigrams, grams, entries = estimated.unigrams, estimated.grams, estimated.entries
     if settings.prune is not None:
         pruned = prune_partitions(engine, links, grams, unigrams, settings.prune)
@@ -101,7 +110,7 @@ def train_partitions(
     tables = NgramTables(unigrams, [], full_context=settings.additive, unseen=estimated.unseen)
     model = NgramModel(tables, fitted.vocabulary, make_tokenizer(settings.tokenizer), recorded, record)
     packed = pack_partitions(engine, Packing(order, shape.vocabulary, memory), grams, entries)
-    return save_packed(engine, packed, model, output)
+    return packed_model(engine, packed, model, output)
 
 
 def _described(settings: NgramTrainingSettings, corpus: Corpus) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Estimating in partitions, n-gram by n-gram beside the tables of training in memory."""
+"""Estimating, n-gram by n-gram: the same for any partitions and chunks as in the tables of a trained model."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from tests.work.memory_engine import MemoryEngine
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
+from lmgauge.models.ngram.adjusted_counts import adjust_counts
+from lmgauge.models.ngram.discounts import estimate_discounts
+from lmgauge.models.ngram.interpolation import Estimated, estimate
 from lmgauge.models.ngram.partitioned.counting import count_text
-from lmgauge.models.ngram.partitioned.estimating import Estimated, estimate
 from lmgauge.models.ngram.partitioned.links import Grams, Links, Shape
 from lmgauge.models.ngram.partitioned.text import read_text
-from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings
 from lmgauge.text.vocabulary import BOS
 
 LINES = ["the cat sat on the mat", "the dog sat", "a cat ran", "the cat sat", "", "on the mat the cat ran and ran"]
@@ -32,7 +34,11 @@ def estimated(
     counted, links = count_text(engine, shape, text.types, text.ids)
     counts = text.fitted.counts.copy()
     counts[BOS] = 0
-    return engine, links, estimate(engine, links, counted, settings, counts, text.fitted.events(settings))
+    continuation = settings.kind in CONTINUATION
+    adjusted = adjust_counts(engine, links, counted, counts, continuation=continuation, cutoffs=settings.cutoffs)
+    by_order = () if settings.additive else enumerate(adjusted.counts_of_counts, 1)
+    discounts = [estimate_discounts(settings, k, n) for k, n in by_order]
+    return engine, links, estimate(engine, links, counted, adjusted, discounts, settings, text.fitted.events(settings))
 
 
 def of_partitions(engine: MemoryEngine, grams: list[list[Grams]]) -> list[Values]:
@@ -79,7 +85,7 @@ def of_tables(model: NgramModel) -> list[Values]:
     ],
 )
 @pytest.mark.parametrize("order", [2, 3, 5])
-def test_values_are_those_of_training_in_memory(kind: Any, options: dict[str, Any], order: int, partitions: int) -> None:
+def test_values_are_those_of_the_trained_model(kind: Any, options: dict[str, Any], order: int, partitions: int) -> None:
     model = lmgauge.train(kind, Corpus.from_strings(LINES), order=order, **options)
     engine, _, made = estimated(NgramTrainingSettings(kind, order=order, **options), partitions)
     assert np.array_equal(made.unigrams, model.tables.unigrams)
