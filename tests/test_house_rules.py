@@ -97,7 +97,8 @@ def test_only_the_command_line_catches_everything() -> None:
         for node in ast.walk(tree(path))
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"})
-        and not (node.body and isinstance(node.body[-1], ast.Raise))  # cleaning up and passing it on is no swallowing
+        and not isinstance(node.body[-1], ast.Raise)  # cleaning up and passing it on is no swallowing
+        and not ast.unparse(node.body[-1]).endswith(".set_exception(error)")  # whoever asks gets it
     ]
     # What other packages raise when they are looked at is anything, and is reported.
     looks_at_others = {"src/lmgauge/installation/requirements.py"}

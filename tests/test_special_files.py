@@ -141,7 +141,7 @@ def test_shards_of_strangers(tmp_path: Path, text: Path) -> None:
 
     os.mkfifo(tmp_path / "pipe")
     for path in (str(tmp_path / "pipe"), "-", "/dev/zero"):
-        with pytest.raises(LmgaugeError, match="name a pipe or a device"):
+        with pytest.raises(LmgaugeError, match="name an address, a pipe or a device"):
             stored_paths([str(text), path])
     job = lmgauge.cluster.TaskJob("wer", [text], [text])
     lmgauge.cluster.run_shard(job, 0, 1, tmp_path / "shards")

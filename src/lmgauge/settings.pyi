@@ -20,7 +20,7 @@ from lmgauge.filtering.options import RecordOptions as RecordOptions
 from lmgauge.filtering.options import SelectionSettings as SelectionSettings
 from lmgauge.models.cache.settings import CacheSettings as CacheSettings
 from lmgauge.models.network.options import ScoringOptions as ScoringOptions
-from lmgauge.models.ngram.kenlm_form import KenlmForm as KenlmForm
+from lmgauge.models.ngram.kenlm.form import KenlmForm as KenlmForm
 from lmgauge.models.ngram.partitioned.limits import TrainingResources as TrainingResources
 from lmgauge.models.ngram.settings import NgramTrainingSettings as NgramTrainingSettings
 from lmgauge.models.spelling.settings import SpellerSettings as SpellerSettings

@@ -127,14 +127,14 @@ def test_diagnose_report_and_explorer_show_what_was_given(folder: Path, tmp_path
     pytest.importorskip("starlette", reason="the extra explore is not installed")
     from lmgauge.evaluation.runs import open_run
     from lmgauge.explore.index import Index
-    from lmgauge.explore.passages import as_item
+    from lmgauge.explore.passages import item_at
 
     run = open_run(folder / "runs/w3")
     index = Index([run], run.corpus(), tmp_path)
     index.build()
     assert index.problem == ""
     for place, row in enumerate(records()):
-        item = as_item(index, place)
+        item = item_at(index, place)
         assert (item["lead"], item["text"]) == (row["q"], row["a"])
     index.close()
 

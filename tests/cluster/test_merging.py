@@ -41,7 +41,6 @@ def test_shards_by_the_command(text: Path, model: Path, tmp_path: Path, monkeypa
         (("eval", "-m", model, text, "-o", shards, "--shard", "2"), "write its number and how many there are"),
         (("eval", "-m", model, "-m", text, text, "-o", shards, "--shard", "1/2"), "takes one model"),
         (("eval", "-m", model, text, "-o", shards, "--shard", "1/2", "--per-token", "-"), "does not go with --shard"),
-        (("eval", "-m", model, text, "-o", shards, "--shard", "1/2", "--protocol", "all"), "one protocol"),
         (("overlap", text, text, "-o", shards), "is for shards: name one with --shard"),
         (("overlap", text, text, "-o", shards, "--shard", "1/2", "--fold", "--html", tmp_path / "p"), "--html does not go"),
         (("wer", text, text, "-o", shards), "is for shards: name one with --shard"),

@@ -10,7 +10,7 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.cli.main import main
 from lmgauge.cluster import EvaluationJob
-from lmgauge.cluster.running import compute_shard, write_shard
+from lmgauge.cluster.running import compute_shard
 from lmgauge.errors import LmgaugeError
 from lmgauge.text import units
 from lmgauge.work.executor import run_tasks
@@ -35,7 +35,10 @@ def test_shards_in_processes_give_the_result_of_the_whole(
         monkeypatch.setattr(units, "UNIT_BYTES", unit)
         done = run_tasks("shards", "computing shards", compute_shard, (job, shards), shards, workers=workers)
         for number, files in enumerate(done):
-            write_shard(files, tmp_path / str(workers) / str(number))
+            folder = tmp_path / str(workers) / str(number)
+            folder.mkdir(parents=True)
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
         assert lmgauge.merge(tmp_path / str(workers)) == whole
 
 

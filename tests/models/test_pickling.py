@@ -75,7 +75,7 @@ def test_loaded_models_pickle_as_their_place(kind: str, tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("name", ["model.arpa", "model.binary"])
 def test_models_of_other_programs_pickle(name: str, tmp_path: Path) -> None:
-    from lmgauge.models.ngram.kenlm_writer import write_kenlm
+    from lmgauge.models.ngram.kenlm.writer import write_kenlm
 
     path = tmp_path / name
     trained().save(path) if name.endswith("arpa") else write_kenlm(trained(), path)

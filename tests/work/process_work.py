@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,11 @@ def power(number: int, exponent: int) -> tuple[dict[str, int], int]:
     return {"power": number**exponent}, os.getpid()
 
 
-def rest(number: int, settings: None) -> int:
-    """Return the number of the task, from the second on after a while."""
-    time.sleep(0.2 if number < 2 else 100)
+def rest(number: int, folder: str) -> int:
+    """Return the number of the task: at once for the first two that run, whichever they are, for the others very late."""
+    for name in ("first", "second"):
+        with suppress(FileExistsError):
+            Path(folder, name).touch(exist_ok=False)
+            return number
+    time.sleep(600)
     return number

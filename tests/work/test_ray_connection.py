@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import socket
 import subprocess
 import sys
 import threading
-import types
 from collections.abc import Iterator
 
 import pytest
@@ -89,11 +89,22 @@ def test_a_program_that_ray_ends_in_the_middle_of_a_call_does_so_in_words() -> N
     assert done.stderr.count("\n") == 1
 
 
-def test_a_shutdown_that_never_ends_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_connection, "_SECONDS_TO_PART", 0.1)
-    ended = threading.Event()
-    ray = types.SimpleNamespace(is_initialized=bool, init=dict, shutdown=ended.wait)
-    monkeypatch.setattr(ray_connection, "library", lambda: ray)
-    with ray_at("local"):
-        pass
-    ended.set()
+ENDLESS = """
+import atexit, ctypes, sys, threading, types
+from lmgauge.work import ray_connection
+ctypes.CDLL(None).on_exit(ctypes.CDLL(None).abort, None)
+ray_connection._SECONDS_TO_PART = 0.1
+shutdown = threading.Event().wait
+atexit.register(shutdown)
+ray_connection.library = lambda: types.SimpleNamespace(is_initialized=bool, init=dict, shutdown=shutdown)
+with ray_connection.ray_at("local"):
+    pass
+sys.exit(3)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "on_exit"), reason="only glibc can end a program so")
+def test_a_shutdown_that_never_ends_holds_up_no_program_and_changes_no_exit_code() -> None:
+    """What runs at the end of the program in C stands for what is destroyed while Ray's threads use it."""
+    done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (3, "")

@@ -64,7 +64,7 @@ def convert(
     from lmgauge.models.classes.model import read_class_model
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.ngram.arpa_reader import read_arpa
-    from lmgauge.models.ngram.kenlm_reader import is_kenlm, read_kenlm
+    from lmgauge.models.ngram.kenlm.reader import is_kenlm, read_kenlm
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.models.spelling.model import SpelledModel

@@ -131,7 +131,7 @@ class EvaluationWork:
     def facts(self) -> _Facts:
         """Return settings, and notes with their numbers; see `Work`."""
         notes = self._model.notes
-        counted = [_Note(note.template, note.number) if isinstance(note, CountedNote) else str(note) for note in notes]
+        counted = [(note.template, note.number) if isinstance(note, CountedNote) else str(note) for note in notes]
         return _Facts(self._settings, counted)
 
 
@@ -177,7 +177,9 @@ class StoredModel(Traits):
         for block in segments:
             yield join_batches([_stored(piece) for piece in pieces(block)])
             total += len(block)
-        self.notes = merged_notes([_stored_notes(record, total) for record in self._records], total)
+        stored = [record.facts(_Facts).notes for record in self._records]
+        notes = [[n if isinstance(n, str) else CountedNote.of(*n, total) for n in own] for own in stored]
+        self.notes = merged_notes(notes, total)
 
 
 def _fits(batch: ScoreBatch, block: Segments) -> bool:
@@ -192,13 +194,6 @@ def _fits(batch: ScoreBatch, block: Segments) -> bool:
         and all(column.shape[:1] == (rows,) for column in columns)
         and (rows == 0 or bool(max(batch.token_ids.max(), top.max(initial=0)) < most and batch.kind.max() < len(KINDS)))
     )
-
-
-def _stored_notes(record: ShardRecord, total: int) -> list[str]:
-    return [
-        note if isinstance(note, str) else CountedNote.of(note.template, note.count, total)
-        for note in record.facts(_Facts).notes
-    ]
 
 
 NO_STRINGS = Strings([])
@@ -221,15 +216,9 @@ class _MadeOf:
 
 
 @dataclass(frozen=True)
-class _Note:
-    template: str
-    count: Whole
-
-
-@dataclass(frozen=True)
 class _Facts:
     settings: dict[str, Any]
-    notes: list[str | _Note]
+    notes: list[str | tuple[str, Whole]]  # those that say in how many segments: template and number
 
 
 def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | None = None) -> Evaluation | Evaluations:

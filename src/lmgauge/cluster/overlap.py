@@ -101,8 +101,7 @@ class OverlapWork:
     def facts(self) -> _Facts:
         """Return how the test is read, and what is said of the training text; see `Work`."""
         report = self._train.report
-        train = TrainingText(report.bytes, report.segments, report.sha256, tuple(report.notes()))
-        return _Facts(self._test.settings, train)
+        return _Facts(self._test.settings, TrainingText(report.bytes, report.segments, report.sha256, tuple(report.notes())))
 
 
 def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
@@ -122,7 +121,14 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
     stored, tokens = StoredParts(records, _Part), 0
     for number in range(len(records)):
         _, part = stored.take(number)
-        _take(search, part)
+        if not _fits(part, search):
+            raise ValueError("what is in both texts")
+        search.follower.take(part.met, part.sources)
+        search.duplicates.matches[part.duplicates] = True
+        if search.near is not None:
+            search.near.missing = search.near.missing or part.near_missing
+            for pair in part.near:
+                search.near.take(pair)
         tokens += part.tokens
     return search.finish(facts.train, tokens)
 
@@ -151,30 +157,17 @@ class _Facts:
     train: TrainingText
 
 
-def _take(search: OverlapSearch, part: _Part) -> None:
-    _check(part.met, len(search.test.ids), search.settings.shortest, len(part.sources))
-    search.follower.take(part.met, part.sources)
-    if (part.duplicates < 0).any():
-        raise ValueError("duplicates")
-    search.duplicates.matches[part.duplicates] = True
-    if search.near is not None:
-        search.near.missing = search.near.missing or part.near_missing
-        for pair in part.near:
-            if not 0 <= pair.segment < len(search.test):
-                raise ValueError("near duplicates")
-            search.near.take(pair)
-
-
-def _check(met: MetRuns, tokens: int, shortest: int, sources: int) -> None:
-    # Each run that a shard has met must lie in the test.
+def _fits(part: _Part, search: OverlapSearch) -> bool:
+    # Each run that a shard has met must lie in the test, and each segment be one of it.
+    met = part.met
     columns, ends = vars(met).values(), met.position + met.longest
-    fits = (
+    return bool(
         all(column.shape == met.position.shape and (column >= 0).all() for column in columns)
         and met.position.ndim == 1
         and (np.diff(met.position) > 0).all()
-        and (met.longest >= shortest).all()
-        and (ends <= tokens).all()
-        and (met.source < sources).all()
+        and (met.longest >= search.settings.shortest).all()
+        and (ends <= len(search.test.ids)).all()
+        and (met.source < len(part.sources)).all()
+        and (part.duplicates >= 0).all()
+        and all(0 <= pair.segment < len(search.test) for pair in part.near)
     )
-    if not fits:
-        raise ValueError("runs in common")

@@ -123,8 +123,6 @@ def stored_paths(paths: list[Any]) -> list[str]:
     """Return the paths in a record."""
     if not paths or not all(isinstance(path, str) and "\0" not in path for path in paths):
         raise InputError("the shards do not name the files of their text: name it with text")
-    if any(map(is_remote, paths)):
-        raise InputError("the text that the shards read is at an address: name it with text")
-    if "-" in paths or any(map(is_special, paths)):
-        raise InputError("the shards name a pipe or a device as their text, which none of them can have read")
+    if "-" in paths or any(is_remote(path) or is_special(path) for path in paths):
+        raise InputError("the shards name an address, a pipe or a device as their text: name it with text")
     return paths

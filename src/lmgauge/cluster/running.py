@@ -174,15 +174,10 @@ def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged
     with RayEngine(address) as engine, scratch_folder() as folder:
         count = engine.workers
         for number, files in enumerate(engine.results("shards", "computing shards", compute_shard, (job, count), count)):
-            write_shard(files, folder / str(number))
+            (folder / str(number)).mkdir()
+            for name, content in files.items():
+                (folder / str(number) / name).write_bytes(content)
         return merge(folder, output)
-
-
-def write_shard(files: dict[str, bytes], folder: Path) -> None:
-    """Write the folder of a shard, from the bytes of its files."""
-    folder.mkdir(parents=True)
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
 
 
 def compute_shard(number: int, settings: tuple[Job, int]) -> dict[str, bytes]:

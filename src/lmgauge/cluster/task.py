@@ -112,10 +112,10 @@ class TaskWork:
                 first += len(piece)
                 say_segments(first)
 
-    def compute(self, own: Iterator[Block]) -> Iterator[_Part]:
+    def compute(self, own: Iterator[Block]) -> Iterator[list[Statistics]]:
         """Count the statistics of the segments of pieces; see `Work`."""
         for piece in own:
-            yield _Part(list(block_statistics(self.metric, piece, self._job.settings.threads)))
+            yield list(block_statistics(self.metric, piece, self._job.settings.threads))
 
     def facts(self) -> _Facts:
         """Return the paths; see `Work`."""
@@ -143,16 +143,11 @@ def _cut(block: Block, first: int) -> Iterator[Block]:
         begin = end
 
 
-@dataclass(frozen=True)
-class _Part:
-    systems: list[Statistics]  # of the segments of a part, int64 [segments, columns] each
-
-
 class _StoredRows:
     """The statistics of blocks, from shards."""
 
     def __init__(self, records: Sequence[ShardRecord], work: TaskWork) -> None:
-        self._parts = StoredParts(records, _Part)
+        self._parts = StoredParts(records, list[Statistics])  # of each system, int64 [segments, columns]
         self._columns, self._systems, self._first = len(work.metric.columns), len(work.files.names), 0
 
     def __call__(self, block: Block) -> list[Statistics]:
@@ -160,9 +155,9 @@ class _StoredRows:
         rows: list[list[Statistics]] = []
         for piece in _cut(block, self._first):
             _, part = self._parts.take(self._first // _SEGMENTS)
-            if [statistics.shape for statistics in part.systems] != [(len(piece), self._columns)] * self._systems:
+            if [statistics.shape for statistics in part] != [(len(piece), self._columns)] * self._systems:
                 raise ValueError("statistics")
-            rows.append(part.systems)
+            rows.append(part)
             self._first += len(piece)
         return [np.concatenate(own) for own in zip(*rows, strict=True)]
 

@@ -186,7 +186,7 @@ def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
 
         return load_gguf(path, options)
     if magic == KENLM_MAGIC:
-        from lmgauge.models.ngram.kenlm_reader import read_kenlm
+        from lmgauge.models.ngram.kenlm.reader import read_kenlm
 
         return _cutting(read_kenlm(path), options)
     from lmgauge.models.ngram.arpa_reader import is_arpa, read_arpa

@@ -13,16 +13,14 @@ class Countdown:
     def __init__(self, title: str, tasks: int, done: int = 0) -> None:
         self._title, self._tasks, self._before, self._done = title, tasks, done, done
         self._began = time.monotonic()
-        self._say("")
+        say_progress(f"{title}, {done} of {tasks}")
 
     def step(self) -> None:
         """One task more is done."""
         self._done += 1
         left = (time.monotonic() - self._began) / (self._done - self._before) * (self._tasks - self._done)
-        self._say(f", about {rounded_time(left)} left" if self._done < self._tasks else "")
-
-    def _say(self, left: str) -> None:
-        say_progress(f"{self._title}, {self._done} of {self._tasks}{left}")
+        more = f", about {rounded_time(left)} left" if self._done < self._tasks else ""
+        say_progress(f"{self._title}, {self._done} of {self._tasks}{more}")
 
 
 def rounded_time(seconds: float) -> str:

@@ -42,10 +42,8 @@ def read_parts(path: Path, kind: type[T], known: Mapping[type, object] | None = 
     # known: what stands for the objects of a type, whatever is stored of them.
     import pyarrow as pa
 
-    others = known or {}
-
     def _restored(kind: Any, stored: Any) -> Any:
-        return others[kind] if kind in others else _array(kind, stored)
+        return known[kind] if known and kind in known else _array(kind, stored)
 
     decoder = msgspec.msgpack.Decoder(kind, dec_hook=_restored)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import logging
 import os
 import re
@@ -10,11 +11,14 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 from lmgauge.errors import UsageError, needing
+
+T = TypeVar("T")
 
 LOCAL = "local"
 _SECONDS_TO_ANSWER = 5.0
@@ -56,11 +60,31 @@ def ray_at(address: str, workers: int | None = None, store_bytes: int | None = N
         yield ray
     finally:
         words.communicate(b"not needed")
-        parting = threading.Thread(target=ray.shutdown, daemon=True)
-        parting.start()
-        parting.join(_SECONDS_TO_PART)
-        if parting.is_alive():  # it waits for what is lost, as it would once more at the end of the program
-            atexit.unregister(ray.shutdown)
+        if not wait([asked(ray.shutdown)], _SECONDS_TO_PART).done:
+            abandon(ray)
+
+
+def asked(call: Callable[..., T], *arguments: Any, **options: Any) -> Future[T]:
+    """Return what a call of Ray will return: its thread may wait for ever, and nothing waits for its end."""
+    answer: Future[T] = Future()
+
+    def _call() -> None:
+        try:
+            answer.set_result(call(*arguments, **options))
+        except Exception as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=_call, daemon=True).start()
+    return answer
+
+
+def abandon(ray: Any) -> None:
+    """Let the program end, with its own exit code, while threads of Ray wait for what is lost."""
+    atexit.unregister(ray.shutdown)  # it would wait as well
+    with suppress(AttributeError, TypeError):  # only glibc
+        libc = ctypes.CDLL(None)
+        # `_exit` gets the program's code, before what those threads use is destroyed, which is a crash or a hang.
+        libc.on_exit(libc._exit, None)
 
 
 def library() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.threads import be_worker, thread_count
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored, made_arrays, stored_in
-from lmgauge.work.ray_connection import LOCAL, lifelines, ray_at, refuse_unanswered
+from lmgauge.work.ray_connection import LOCAL, abandon, asked, lifelines, ray_at, refuse_unanswered
 from lmgauge.work.task import Task, sent_failure
 
 S = TypeVar("S")
@@ -32,14 +33,16 @@ class RayEngine(Engine):
     # workers: for `local`, how many tasks run at a time, by default one for each core; a cluster has its own number.
 
     def __init__(self, address: str = LOCAL, *, workers: int | None = None, store_bytes: int | None = None) -> None:
-        self._stack = ExitStack()
-        self._ray = self._stack.enter_context(ray_at(address, thread_count(workers), store_bytes))
-        self._lifelines = lifelines(self._ray, address)
-        self.workers = int(self._ray.cluster_resources().get("CPU", 1))
-        self._had_cores = time.monotonic()
         self._arrays: dict[Stored, Any] = {}
         self._sources: list[Any] = []
         self.notes = {}
+        with ExitStack() as stack:
+            self._ray = stack.enter_context(ray_at(address, thread_count(workers), store_bytes))
+            self._lifelines = {} if address == LOCAL else {"the head of the cluster": address}
+            self._lifelines = self._call("joining", lifelines, self._ray, address)
+            self.workers = int(self._call("joining", self._ray.cluster_resources).get("CPU", 1))
+            self._stack = stack.pop_all()
+        self._had_cores = time.monotonic()
 
     def close(self) -> None:
         """Let go of all arrays, and of Ray."""
@@ -55,8 +58,7 @@ class RayEngine(Engine):
         self._arrays[stored] = self._source(array)
 
     def _source(self, value: object) -> Any:
-        self._look("sending an array")
-        reference = self._ray.put(value)
+        reference = self._call("sending an array", self._ray.put, value)
         self._sources.append(reference)
         return reference
 
@@ -68,7 +70,7 @@ class RayEngine(Engine):
         with self._explained(what):
             self._wait([reference], what)
             try:
-                return self._ray.get(reference, timeout=_SECONDS_TO_FETCH)
+                return self._call(what, self._ray.get, reference, timeout=_SECONDS_TO_FETCH)
             except self._ray.exceptions.GetTimeoutError:  # it may come from far: only that nobody answers is an error
                 return self._get(reference, what)
 
@@ -88,21 +90,29 @@ class RayEngine(Engine):
     def _wait(self, references: list[Any], what: str) -> tuple[list[Any], list[Any]]:
         # Wait until one of them is there, or can be known to fail; return those, and the others.
         while True:
-            self._look(what)
-            done, waiting = self._ray.wait(references, timeout=_SECONDS_BETWEEN_LOOKS, fetch_local=False)
+            done, waiting = self._call(what, self._ray.wait, references, timeout=_SECONDS_BETWEEN_LOOKS, fetch_local=False)
             if done:
                 return done, waiting
-            if self._ray.cluster_resources().get("CPU"):
+            if self._call(what, self._ray.cluster_resources).get("CPU"):
                 self._had_cores = time.monotonic()
             elif time.monotonic() - self._had_cores > _SECONDS_WITHOUT_CORES:  # Ray itself waits for ever for new machines
                 raise LmgaugeError(f"{what}: the cluster has no core left; all its machines were lost")
 
+    def _call(self, what: str, call: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        # Without its head or its process on this machine Ray waits for ever, or ends the program unsaid: whether they are
+        # there is looked at before each call, and while it goes on.
+        self._look(what)
+        answer = asked(call, *arguments, **options)
+        while not wait([answer], _SECONDS_BETWEEN_LOOKS).done:
+            self._look(what)
+        return answer.result()
+
     def _look(self, what: str) -> None:
-        # Before each step: without its head or its process on this machine Ray waits for ever, or ends the program unsaid.
         for lost, address in self._lifelines.items():
             try:
                 refuse_unanswered(address)
             except UsageError as error:
+                abandon(self._ray)
                 raise LmgaugeError(f"{what}: {lost} was lost: {error}") from error
 
     def _remove(self, stored: Stored) -> None:
@@ -132,19 +142,18 @@ class RayEngine(Engine):
                     else:
                         yield task.number
         except BaseException:
-            for receipt in waiting:
-                self._ray.cancel(receipt, force=True)
+            cancelled = [asked(self._ray.cancel, receipt, force=True) for receipt in waiting]
+            wait(cancelled, _SECONDS_BETWEEN_LOOKS)
             raise
 
     def _submit(self, task: Task, common: Any) -> Any:
         # Two at least: Ray takes an iterator as the one value of a task that returns one.
         count = max(2, len(task.makes) + 1)
         options = {"num_cpus": 1, "num_returns": count, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
-        remote = self._ray.remote(**options)(_do)
         # A task gets its arrays as arguments, and does not ask for them: on a machine with one core, a task that waited for
         # a lost array kept the core from the task that makes it again.
         arrays = [self._arrays[stored] for stored in stored_in(task.taken)]
-        references = remote.remote(common, task.number, *arrays)
+        references = self._call(str(task), self._ray.remote(**options)(_do).remote, common, task.number, *arrays)
         self._arrays.update(zip(task.makes, references, strict=False))
         return references[-1]
 

@@ -14,7 +14,7 @@ import numpy as np
 import lmgauge
 from lmgauge import Corpus, tasks
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.kenlm_form import KenlmForm
+from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.partitioned.text import read_text
 from lmgauge.models.ngram.partitioned.training import train_partitions
 from lmgauge.models.ngram.settings import NgramTrainingSettings
@@ -171,7 +171,7 @@ def _use(folder: Path, models: list[Any], lines: list[str]) -> None:
 
 
 def _keep(folder: Path, model: Any, lines: list[str]) -> None:
-    from lmgauge.models.ngram.kenlm_writer import write_kenlm
+    from lmgauge.models.ngram.kenlm.writer import write_kenlm
 
     lmgauge.models.write_arpa(model, folder / "whole.arpa")
     lmgauge.load_model(folder / "whole.arpa")

@@ -16,7 +16,7 @@ from lmgauge.context_policy import ContextPolicy
 from lmgauge.digests import digest
 from lmgauge.errors import UsageError
 from lmgauge.models.given import alone, targets_only
-from lmgauge.models.ngram.kenlm_form import KenlmForm
+from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.states import StepsWords
 from lmgauge.models.ngram.storage import NgramConfig, is_ngram_folder, read_model, write_model
@@ -311,7 +311,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
         """
         form = KenlmForm(trie, quantize, array)
         if form.check_name(path):
-            from lmgauge.models.ngram.kenlm_writer import write_kenlm
+            from lmgauge.models.ngram.kenlm.writer import write_kenlm
 
             write_kenlm(self, path, form)
             return

@@ -15,7 +15,7 @@ from pathlib import Path
 from lmgauge.errors import LmgaugeError, NotEnoughMemoryError, UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.memory import size_in_words
-from lmgauge.models.ngram.kenlm_form import KenlmForm
+from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.memory_needs import TextSize, check_reading, check_training
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.partitioned.limits import TrainingResources

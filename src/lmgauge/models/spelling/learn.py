@@ -21,7 +21,7 @@ from lmgauge.choices import SmoothingKind
 from lmgauge.errors import InputError
 from lmgauge.files import refuse_replacing
 from lmgauge.models.custom import rows_of_block
-from lmgauge.models.ngram.kenlm_form import KenlmForm
+from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.partitioned.limits import TrainingResources
 from lmgauge.models.ngram.reading import Progress

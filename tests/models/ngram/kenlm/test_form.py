@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmgauge.errors import UsageError
-from lmgauge.models.ngram.kenlm_form import KenlmForm
+from lmgauge.models.ngram.kenlm.form import KenlmForm
 
 
 @pytest.mark.parametrize(

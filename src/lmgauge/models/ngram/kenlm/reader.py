@@ -16,8 +16,8 @@ from lmgauge.choices import ARPA_ENDINGS, KENLM_MAGIC
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing
 from lmgauge.memory import ask_for_huge_pages, is_larger_than_free
-from lmgauge.models.ngram.kenlm_form import KenlmForm
-from lmgauge.models.ngram.kenlm_tables import KINDS, KenlmTables
+from lmgauge.models.ngram.kenlm.form import KenlmForm
+from lmgauge.models.ngram.kenlm.tables import KINDS, KenlmTables
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables

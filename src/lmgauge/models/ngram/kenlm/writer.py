@@ -19,7 +19,7 @@ from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
 from lmgauge.files import writing
 from lmgauge.models.ngram.arpa_writer import check_arpa_form, printable
-from lmgauge.models.ngram.kenlm_form import KenlmForm
+from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.packed_tables import PackedTable
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import UNK

@@ -16,7 +16,7 @@ from tests.reference.kenlm import HEADER, murmur, take_apart
 import lmgauge
 from lmgauge.distributions import Entropy, reduce
 from lmgauge.errors import InputError, ModelFileError, UsageError
-from lmgauge.models.ngram.kenlm_reader import KenlmModel, is_kenlm, read_kenlm
+from lmgauge.models.ngram.kenlm.reader import KenlmModel, is_kenlm, read_kenlm
 from lmgauge.text.vocabulary import BOS, EOS
 
 FORMS: dict[str, dict[str, Any]] = {

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.models.ngram.test_kenlm_reader import FORMS, scored, sentences
+from tests.models.ngram.kenlm.test_reader import FORMS, scored, sentences
 from tests.reference.kenlm import murmur, take_apart
 
 import lmgauge
 from lmgauge.errors import UsageError
-from lmgauge.models.ngram.kenlm_reader import read_kenlm
+from lmgauge.models.ngram.kenlm.reader import read_kenlm
 
 
 @pytest.mark.parametrize("form", FORMS)

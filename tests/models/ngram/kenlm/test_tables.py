@@ -10,7 +10,7 @@ from tests.reference.kenlm import take_apart
 
 import lmgauge
 from lmgauge.errors import ModelFileError
-from lmgauge.models.ngram.kenlm_reader import KenlmModel, read_kenlm
+from lmgauge.models.ngram.kenlm.reader import KenlmModel, read_kenlm
 from lmgauge.text.vocabulary import BOS
 
 
