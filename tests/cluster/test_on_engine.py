@@ -13,7 +13,7 @@ from lmgauge.cluster import EvaluationJob
 from lmgauge.cluster.running import compute_shard
 from lmgauge.errors import LmgaugeError
 from lmgauge.text import units
-from lmgauge.work.executor import run_tasks
+from lmgauge.work.ray_engine import run_tasks
 
 TEXT = Path(__file__).resolve().parent.parent / "data" / "classic-books.test.txt"
 
@@ -33,7 +33,7 @@ def test_shards_in_processes_give_the_result_of_the_whole(
 
     for workers, unit in ((1, units.UNIT_BYTES), (2, 1 << 18)):  # other processes cut a text into units as always
         monkeypatch.setattr(units, "UNIT_BYTES", unit)
-        done = run_tasks("shards", "computing shards", compute_shard, (job, shards), shards, workers=workers)
+        done = run_tasks("shards", "computing shards", compute_shard, (job, shards), shards, workers=workers, ray=None)
         for number, files in enumerate(done):
             folder = tmp_path / str(workers) / str(number)
             folder.mkdir(parents=True)

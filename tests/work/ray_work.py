@@ -14,8 +14,8 @@ import numpy as np
 from lmgauge.errors import MissingExtraError
 from lmgauge.threads import run_workers
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
+from lmgauge.work.executor import Task
 from lmgauge.work.ray_engine import _do
-from lmgauge.work.task import Task
 
 PARTS, ROWS = 6, 50_000
 """An array has 400 KB: so large that it lies on one machine, and is lost with it."""

@@ -12,7 +12,7 @@ from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.errors import InputError, LmgaugeError
 from lmgauge.work.engine import NEW, Array, Read, Stored, made_arrays, stored_in
-from lmgauge.work.task import Task, failure
+from lmgauge.work.executor import Task, failure
 
 
 def two(taken: Stored, read: Read) -> Iterator[Array]:
@@ -40,7 +40,7 @@ def test_what_a_stage_makes_is_handed_on() -> None:
     made = engine.run("two", two, [stored] * 2, Made(NEW, {3: (NEW,)}))
     assert [engine.read(own.others[3][0]).tolist() for own in made] == [[5], [5]]
     engine.drop(made)
-    assert list(engine.arrays) == [stored]
+    assert list(engine.arrays.held) == [stored]
 
 
 @dataclass(frozen=True)

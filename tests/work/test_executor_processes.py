@@ -19,10 +19,9 @@ from tests.work.process_work import fail, power, report
 
 from lmgauge.errors import InputError, LmgaugeError, MissingExtraError
 from lmgauge.work.array_folder import ArrayFolder, DiskFullError
-from lmgauge.work.engine import Stored, make_arrays
-from lmgauge.work.executor import Crew, end, result_of, run_tasks, started
+from lmgauge.work.engine import Engine, Stored, make_arrays
+from lmgauge.work.executor import Crew, Task, end, result_of, started
 from lmgauge.work.folder_engine import FolderEngine
-from lmgauge.work.task import Task
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals")
@@ -62,9 +61,10 @@ def test_each_thread_that_asks_one_process_gets_its_own_answer() -> None:
     assert [result for result, _ in answers] == [{"power": number**3} for number in range(40)]
 
 
-@pytest.mark.parametrize("workers", [None, 1, 2])
-def test_results_come_in_order_whoever_computes_them(workers: int | None) -> None:
-    found = list(run_tasks("power", "computing", power, 3, 5, workers=workers))
+@pytest.mark.parametrize("workers", [1, 2])
+def test_results_come_in_order_whoever_computes_them(workers: int) -> None:
+    with Engine(workers, processes=True) as engine:
+        found = list(engine.results("power", "computing", power, 3, 5))
     assert [result for result, _ in found] == [{"power": number**3} for number in range(5)]
     assert len({process for _, process in found} - {os.getpid()}) == (2 if workers == 2 else 0)
 
@@ -174,8 +174,7 @@ def test_ctrl_c_does_not_reach_processes_and_their_end_leaves_nothing(tmp_path: 
     from pathlib import Path
     from lmgauge.work.array_folder import ArrayFolder
     from lmgauge.work.engine import Stored, make_arrays
-    from lmgauge.work.executor import Crew
-    from lmgauge.work.task import Task
+    from lmgauge.work.executor import Crew, Task
     from functools import partial
     from tests.work.process_work import write_long
     crew, files = Crew(2, processes=True), ArrayFolder(Path("arrays"))

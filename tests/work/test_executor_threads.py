@@ -14,8 +14,7 @@ from lmgauge.errors import InputError
 from lmgauge.threads import run_workers
 from lmgauge.work.array_folder import ArrayFolder
 from lmgauge.work.engine import Array, Read, Stored, make_arrays
-from lmgauge.work.executor import Crew
-from lmgauge.work.task import Task
+from lmgauge.work.executor import Crew, Task
 
 
 def threads_of(begun: threading.Barrier, read: Read) -> Iterator[Array]:

@@ -30,8 +30,8 @@ from lmgauge.records.records import BLOCK_BYTES, RawBlock
 from lmgauge.records.sources import STDIN, Source, find_sources
 from lmgauge.remote.addresses import is_remote, joined, shown_name
 from lmgauge.threads import map_in_order, thread_count
-from lmgauge.work.executor import run_tasks
 from lmgauge.work.manifest import decode_facts, described, difference, read_manifest, refuse_other, write_manifest
+from lmgauge.work.ray_engine import run_tasks
 
 _LOG = logging.getLogger(__name__)
 RECORDS = "_lmgauge"

@@ -17,7 +17,7 @@ import numpy as np
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.files import OutputError, reason_of, regular
-from lmgauge.work.engine import Array, Stored
+from lmgauge.work.engine import Array, Arrays, Stored
 
 _SUFFIX, _UNFINISHED = ".npy", ".unfinished"
 _AGAIN = "remove the folder and start again without --resume"
@@ -42,7 +42,7 @@ def unwritten(path: Path, error: OSError) -> OutputError:
     return OutputError(f"{path}: cannot be written: {error.strerror or error}")
 
 
-class ArrayFolder:
+class ArrayFolder(Arrays):
     """Reads and writes arrays; several threads and processes may use one folder at the same time."""
 
     def __init__(self, folder: Path, *, checking: bool = True) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, is_dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
@@ -26,12 +27,12 @@ from typing import Any, Self, TypeVar, cast
 from numpy.typing import NDArray
 
 from lmgauge.memory import give_back
-from lmgauge.threads import go_on, map_as_done
-from lmgauge.work.countdown import Countdown
+from lmgauge.threads import go_on
+from lmgauge.work.executor import Countdown, Crew, Task, result_of
 from lmgauge.work.manifest import decode_facts
-from lmgauge.work.task import Task, failure
 
 M = TypeVar("M")
+S = TypeVar("S")
 T = TypeVar("T")
 Array = NDArray[Any]
 
@@ -73,17 +74,40 @@ def _named(value: Any, task: str, numbers: Iterator[int]) -> Any:
     return value
 
 
+class Arrays:
+    """Arrays by their names: these in memory, others elsewhere."""
+
+    _freed = 0  # bytes, since memory was given back
+
+    def __init__(self) -> None:
+        self.held: dict[Stored, Any] = {}
+
+    def write(self, stored: Stored, array: Array) -> None:
+        """Hold an array, in the place of one of that name."""
+        self.held[stored] = array
+
+    def read(self, stored: Stored) -> Array:
+        """Return an array."""
+        return self.held[stored]  # type: ignore[no-any-return]
+
+    def remove(self, stored: Stored) -> None:
+        """Forget an array, if there is one of this name."""
+        self._freed += getattr(self.held.pop(stored, None), "nbytes", 0)
+        if self._freed > _LARGE:
+            self._freed = 0
+            give_back()
+
+
 class Engine:
     """Runs stages, and holds the arrays between them: this one in memory, with tasks in threads; others elsewhere."""
 
     workers: int  # how many tasks run at a time
     notes: MutableMapping[tuple[str, int | None], Any]  # tasks that are done and, by None, stages, and what came of them
     place = Path("memory")  # where that is noted
-    _freed = 0  # bytes, since memory was given back
 
-    def __init__(self, workers: int = 1) -> None:
-        self.workers, self.notes = workers, {}
-        self._held: dict[Stored, Array] = {}
+    def __init__(self, workers: int = 1, arrays: Arrays | None = None, *, processes: bool = False) -> None:
+        self.workers, self.notes, self.arrays = workers, {}, arrays or Arrays()
+        self._crew = Crew(workers, processes=processes)
 
     def __enter__(self) -> Self:
         return self
@@ -93,45 +117,31 @@ class Engine:
 
     def close(self) -> None:
         """End what runs tasks."""
+        self._crew.close()
 
     def write(self, name: str, array: Array) -> Stored:
         """Hold an array that the program itself made."""
         stored = Stored(name)
         with self._explained():
-            self._write(stored, array)
+            self.arrays.write(stored, array)
         return stored
 
     def read(self, stored: Stored) -> Array:
         """Return an array."""
-        return self._held[stored]
+        return self.arrays.read(stored)
 
     def drop(self, *values: object) -> None:
         """Forget the arrays in some values; those that are not there do not matter."""
         for value in values:
             for stored in stored_in(value):
-                self._remove(stored)
-        if self._freed > _LARGE:
-            self._freed = 0
-            give_back()
-
-    def _write(self, stored: Stored, array: Array) -> None:
-        self._held[stored] = array
-
-    def _remove(self, stored: Stored) -> None:
-        if (array := self._held.pop(stored, None)) is not None:
-            self._freed += array.nbytes
+                self.arrays.remove(stored)
 
     def _do(self, tasks: Sequence[Task]) -> Generator[int]:
         # Do tasks of a stage, and yield the number of each when its arrays are whole.
-        def _make(task: Task) -> None:
-            try:
-                make_arrays(task, self.read, self._write)
-            except Exception as error:
-                raise failure(task, error) from error
-
-        with closing(map_as_done(_make, tasks, self.workers)) as done:
-            for task, _ in done:
-                yield task.number
+        do = partial(make_arrays, read=self.arrays.read, write=self.arrays.write)
+        with closing(self._crew.run(do, tasks)) as done:
+            for number, _ in done:
+                yield number
 
     def _explained(self) -> AbstractContextManager[None]:
         # What says of errors in the block how to go on.
@@ -166,6 +176,19 @@ class Engine:
                     countdown.step()
                 self.notes[name, None] = None
         return made
+
+    def results(self, stage: str, title: str, work: Callable[[int, S], T], settings: S, tasks: int) -> Iterator[T]:
+        """Yield what each task returns, in order: where one worker does them, computed as they are asked for."""
+        calls = [Task(stage, number, work, settings) for number in range(tasks)]
+        if min(self.workers, tasks) < 2:
+            yield from map(result_of, calls)
+            return
+        countdown, found = Countdown(title, tasks), dict[int, T]()
+        with closing(self._crew.run(result_of, calls)) as done:
+            for number, result in done:
+                found[number] = result
+                countdown.step()
+        yield from (found[number] for number in range(tasks))
 
     def is_finished(self, name: str) -> bool:
         """Return True if the stage of this name is done, or what `once` makes."""

@@ -1,4 +1,4 @@
-"""What runs tasks: this thread, several, other processes, or a cluster of Ray; and how results and errors come back."""
+"""Tasks, and who does them on one machine: threads or processes; how results and errors come back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -16,43 +17,63 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from lmgauge.errors import LmgaugeError
+from lmgauge.progress import say_progress
 from lmgauge.threads import StoppedError, be_worker, map_as_done
-from lmgauge.work.countdown import Countdown
-from lmgauge.work.task import Task, failure, sent_failure
 
 R = TypeVar("R")
-S = TypeVar("S")
 
 _GRACE_SECONDS = 3.0
 
 
-def run_tasks(
-    stage: str,
-    title: str,
-    work: Callable[[int, S], R],
-    settings: S,
-    tasks: int,
-    *,
-    workers: int | None = None,
-    ray: str | None = None,
-) -> Iterator[R]:
-    """Yield what each task returns, in order: computed as it is asked for, in processes, or on a cluster of Ray."""
-    if ray is not None:
-        from lmgauge.work.ray_engine import RayEngine
+@dataclass(frozen=True)
+class Task:
+    """A task of some stage, which can be sent to another process or machine."""
 
-        with RayEngine(ray, workers=workers) as engine:
-            yield from engine.results(stage, title, work, settings, tasks)
-        return
-    calls = [Task(stage, number, work, settings) for number in range(tasks)]
-    if workers is None or min(workers, tasks) < 2:
-        yield from map(result_of, calls)
-        return
-    countdown, found = Countdown(title, tasks), dict[int, R]()
-    with closing(Crew(workers, processes=True)) as crew:
-        for number, result in crew.run(result_of, calls):
-            found[number] = result
-            countdown.step()
-    yield from (found[number] for number in range(tasks))
+    stage: str  # what it is a part of, for errors
+    number: int  # of the task in its stage
+    work: Callable[..., Any]
+    taken: Any  # what the work takes
+    makes: Sequence[Any] = ()  # the names of the arrays that it yields, if it does
+
+    def __str__(self) -> str:
+        return f"stage {self.stage}, task {self.number}"
+
+
+def failure(task: Task, error: Exception) -> LmgaugeError:
+    """Return what to raise for an error of a task: the same, if it is one for the user, else one that names the stage."""
+    return error if isinstance(error, LmgaugeError) else LmgaugeError(f"{task}: {type(error).__name__}: {error}")
+
+
+def sent_failure(task: Task, error: Exception) -> LmgaugeError:
+    """Return what to send to another process for an error of a task, where it is handled: its traceback is a note."""
+    shown = failure(task, error)
+    shown.add_note(traceback.format_exc())
+    return shown
+
+
+class Countdown:
+    """Says how many tasks of a stage are done, and how long the others will take at the pace of this run."""
+
+    # counting, 3 of 8, about 12 s left
+
+    def __init__(self, title: str, tasks: int, done: int = 0) -> None:
+        self._title, self._tasks, self._before, self._done = title, tasks, done, done
+        self._began = time.monotonic()
+        say_progress(f"{title}, {done} of {tasks}")
+
+    def step(self) -> None:
+        """One task more is done."""
+        self._done += 1
+        left = (time.monotonic() - self._began) / (self._done - self._before) * (self._tasks - self._done)
+        more = f", about {rounded_time(left)} left" if self._done < self._tasks else ""
+        say_progress(f"{self._title}, {self._done} of {self._tasks}{more}")
+
+
+def rounded_time(seconds: float) -> str:
+    """Return a time in one unit."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def result_of(task: Task) -> Any:

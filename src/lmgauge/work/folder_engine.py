@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import partial
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,9 @@ from lmgauge.files import OutputError, locking
 from lmgauge.memory import size_in_words
 from lmgauge.threads import thread_count
 from lmgauge.work.array_folder import ArrayFolder, DiskFullError, unwritten
-from lmgauge.work.engine import Array, Engine, Stored, make_arrays
-from lmgauge.work.executor import Crew
+from lmgauge.work.engine import Engine
 from lmgauge.work.manifest import Manifest, described, read_manifest, refuse_other, unfinished, write_manifest
 from lmgauge.work.notes import Notes
-from lmgauge.work.task import Task
 
 ARRAYS = "arrays"
 _WORK, _FINISHED, _LOCK = "work.json", "finished.log", "lock"
@@ -36,6 +33,7 @@ class FolderEngine(Engine):
     # Leaving the block leaves the folder as it is; `remove` removes it when the work has come to its end.
     # workers: how many tasks run at a time, in threads.
 
+    arrays: ArrayFolder
     notes: Notes
 
     def __init__(
@@ -47,9 +45,9 @@ class FolderEngine(Engine):
         processes: bool = False,
         resume: bool = False,
     ) -> None:
-        self.workers, self.place = thread_count(workers), Path(folder)
+        self.place = Path(folder)
         # Sums are looked at only in a resumed run: what this run wrote it can trust, and sums cost time.
-        self._arrays = ArrayFolder(self.place / ARRAYS, checking=resume)
+        super().__init__(thread_count(workers), ArrayFolder(self.place / ARRAYS, checking=resume), processes=processes)
         with ExitStack() as stack:
             try:
                 self._open(stack, work, resume=resume)
@@ -57,9 +55,8 @@ class FolderEngine(Engine):
                 if isinstance(error, OutputError):
                     raise
                 raise unwritten(self.place, error) from error
-            self._arrays.remove_unfinished()
+            self.arrays.remove_unfinished()
             self._stack = stack.pop_all()
-        self._crew = Crew(self.workers, processes=processes)
 
     def _open(self, stack: ExitStack, work: Mapping[str, Any], *, resume: bool) -> None:
         # Begin the work in the folder, or go on with it.
@@ -88,7 +85,7 @@ class FolderEngine(Engine):
 
     def close(self) -> None:
         """End the workers, and let other runs use the folder, which stays as it is."""
-        self._crew.close()
+        super().close()
         self.notes.close()
         self._stack.close()
 
@@ -100,32 +97,16 @@ class FolderEngine(Engine):
         with suppress(OSError):  # somebody put a file of their own there
             self.place.rmdir()
 
-    def read(self, stored: Stored) -> Array:
-        """Return an array, read into memory."""
-        return self._arrays.read(stored)
-
-    def _write(self, stored: Stored, array: Array) -> None:
-        self._arrays.write(stored, array)
-
-    def _remove(self, stored: Stored) -> None:
-        self._arrays.remove(stored)
-
-    def _do(self, tasks: Sequence[Task]) -> Generator[int]:
-        do = partial(make_arrays, read=self._arrays.read, write=self._arrays.write)
-        with closing(self._crew.run(do, tasks)) as done:
-            for number, _ in done:
-                yield number
-
     @contextmanager
     def _explained(self) -> Iterator[None]:
         # Say of a full disk how much is there, and how to go on; whatever ends a run leaves no unfinished file.
         try:
             yield
         except BaseException as error:
-            self._arrays.remove_unfinished()
+            self.arrays.remove_unfinished()
             if not isinstance(error, DiskFullError):
                 raise
-            there, free = map(size_in_words, (self._arrays.total_size(), shutil.disk_usage(self.place).free))
+            there, free = map(size_in_words, (self.arrays.total_size(), shutil.disk_usage(self.place).free))
             raise OutputError(
                 f"{self.place}: the disk is full: {there} of temporary files are there, {free} are free; "
                 "free some space, then continue with --resume (resume=True)"

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.threads import be_worker, thread_count
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored, made_arrays, stored_in
+from lmgauge.work.executor import Task, sent_failure
 from lmgauge.work.ray_connection import LOCAL, abandon, asked, lifelines, ray_at, refuse_unanswered
-from lmgauge.work.task import Task, sent_failure
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -33,9 +33,8 @@ class RayEngine(Engine):
     # workers: for `local`, how many tasks run at a time, by default one for each core; a cluster has its own number.
 
     def __init__(self, address: str = LOCAL, *, workers: int | None = None, store_bytes: int | None = None) -> None:
-        self._arrays: dict[Stored, Any] = {}
+        super().__init__()
         self._sources: list[Any] = []
-        self.notes = {}
         with ExitStack() as stack:
             self._ray = stack.enter_context(ray_at(address, thread_count(workers), store_bytes))
             self._lifelines = {} if address == LOCAL else {"the head of the cluster": address}
@@ -51,11 +50,13 @@ class RayEngine(Engine):
 
     def remove(self) -> None:
         """Let go of all arrays."""
-        self._arrays.clear()
+        self.arrays.held.clear()
         self._sources.clear()
 
-    def _write(self, stored: Stored, array: Array) -> None:
-        self._arrays[stored] = self._source(array)
+    def write(self, name: str, array: Array) -> Stored:
+        """Send an array that the program itself made; what is held here is a reference to it."""
+        with self._explained():
+            return super().write(name, self._source(array))
 
     def _source(self, value: object) -> Any:
         reference = self._call("sending an array", self._ray.put, value)
@@ -64,7 +65,7 @@ class RayEngine(Engine):
 
     def read(self, stored: Stored) -> Array:
         """Return an array, which cannot be written to."""
-        return self._get(self._arrays[stored], f"array {stored.name}")  # type: ignore[no-any-return]
+        return self._get(super().read(stored), f"array {stored.name}")  # type: ignore[no-any-return]
 
     def _get(self, reference: Any, what: str) -> Any:
         with self._explained(what):
@@ -115,9 +116,6 @@ class RayEngine(Engine):
                 abandon(self._ray)
                 raise LmgaugeError(f"{what}: {lost} was lost: {error}") from error
 
-    def _remove(self, stored: Stored) -> None:
-        self._arrays.pop(stored, None)
-
     def _do(self, tasks: Sequence[Task]) -> Generator[int]:
         # Once for all tasks: Ray runs a task again only if its arguments have less than 100 KB each.
         common = self._source({task.number: task for task in tasks})
@@ -152,9 +150,9 @@ class RayEngine(Engine):
         options = {"num_cpus": 1, "num_returns": count, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
         # A task gets its arrays as arguments, and does not ask for them: on a machine with one core, a task that waited for
         # a lost array kept the core from the task that makes it again.
-        arrays = [self._arrays[stored] for stored in stored_in(task.taken)]
+        arrays = [self.arrays.read(stored) for stored in stored_in(task.taken)]
         references = self._call(str(task), self._ray.remote(**options)(_do).remote, common, task.number, *arrays)
-        self._arrays.update(zip(task.makes, references, strict=False))
+        self.arrays.held.update(zip(task.makes, references, strict=False))
         return references[-1]
 
     def results(self, stage: str, title: str, work: Callable[[int, S], T], settings: S, tasks: int) -> Iterator[T]:
@@ -163,6 +161,14 @@ class RayEngine(Engine):
             result: Any = self.read(stored)
             yield deepcopy(result)  # what lies in Ray's store cannot be written to
             self.drop(stored)
+
+
+def run_tasks(
+    stage: str, title: str, work: Callable[[int, S], T], settings: S, tasks: int, *, workers: int | None, ray: str | None
+) -> Iterator[T]:
+    """Yield what each task returns, in order: computed as it is asked for, in processes, or on a cluster of Ray."""
+    with Engine(workers or 1, processes=True) if ray is None else RayEngine(ray, workers=workers) as engine:
+        yield from engine.results(stage, title, work, settings, tasks)
 
 
 def _result(call: Callable[[], Any], read: Read) -> Iterator[Any]:

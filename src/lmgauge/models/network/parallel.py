@@ -23,8 +23,7 @@ from lmgauge.errors import UsageError
 from lmgauge.models.network.engine import Engine, Job
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.threads import OfProcess, map_beside, map_in_order, pool
-from lmgauge.work.executor import Worker, end, result_of, started
-from lmgauge.work.task import Task
+from lmgauge.work.executor import Task, Worker, end, result_of, started
 
 if TYPE_CHECKING:
     from lmgauge.models.network.model import NetworkModel

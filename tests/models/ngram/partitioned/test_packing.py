@@ -21,7 +21,7 @@ from lmgauge.models.ngram.levels import levels_of
 from lmgauge.models.ngram.packed_tables import RepeatedNgramsError
 from lmgauge.models.ngram.partitioned import packing
 from lmgauge.models.ngram.partitioned.packing import PackedOrder, Packing, pack_partitions, packed_model
-from lmgauge.work.engine import Engine, Stored
+from lmgauge.work.engine import Arrays, Engine, Stored
 from lmgauge.work.folder_engine import FolderEngine
 
 TEXT = ["a b c a", "b c d", "a b e f g", "a b c d", "", "g f e a b", "Ärger 漢字 a"] * 4
@@ -116,9 +116,9 @@ def test_where_buckets_begin() -> None:
 def test_what_no_later_stage_reads_is_dropped() -> None:
     orders = random_orders([3000, 3000, 3000], 100, 3, drops=True)
     engine, _ = packed(orders, 100, 2)
-    stages = {stored.name.split("-")[0] for stored in engine.arrays}
-    assert stages == {"measure", "place"}
-    assert {stored.name.split("/")[2] for stored in engine.arrays if stored.name[:5] == "place"} == set("0123")  # no slots
+    names = [stored.name for stored in engine.arrays.held]
+    assert {name.split("-")[0] for name in names} == {"measure", "place"}
+    assert {name.split("/")[2] for name in names if name[:5] == "place"} == set("0123")  # no slots
 
 
 class StoppedError(Exception):
@@ -211,7 +211,7 @@ def test_the_folder_is_what_save_writes(tmp_path_factory: Any, model: NgramModel
     assert again.fingerprint == model.fingerprint  # from the tables, not from config.json
 
 
-class DamagingEngine(MemoryEngine):
+class DamagedArrays(Arrays):
     """Changes some bytes of some arrays that are written."""
 
     def __init__(self, seed: int) -> None:
@@ -219,20 +219,21 @@ class DamagingEngine(MemoryEngine):
         self.random = np.random.default_rng(seed)
         self.damages = False
 
-    def _write(self, stored: Stored, array: Any) -> None:
+    def write(self, stored: Stored, array: Any) -> None:
         array = array.copy()
         if self.damages and array.size and self.random.random() < 0.05:
             data = array.reshape(-1).view(np.uint8)
             data[self.random.integers(0, data.size, 3)] = self.random.choice([0, 1, 127, 128, 255], 3)
-        super()._write(stored, array)
+        super().write(stored, array)
 
 
 @given(st.integers(0, 2**32))
 def test_damaged_arrays_are_an_error_or_other_lines(seed: int) -> None:
     """Whatever they hold, nothing outside the arrays is read or written."""
-    engine, vocabulary = DamagingEngine(seed), 2**17
+    arrays, vocabulary = DamagedArrays(seed), 2**17
+    engine = MemoryEngine(arrays=arrays)
     held = hold_partitions(engine, random_orders([80, 80, 80], vocabulary, seed), 2, 0)
-    engine.damages = True
+    arrays.damages = True
     try:
         made = pack_partitions(engine, Packing(4, vocabulary, 1), *held)
     except (ValueError, TypeError, KeyError):
