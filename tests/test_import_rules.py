@@ -111,7 +111,7 @@ FOR_TYPES: dict[str, set[str]] = {
     | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.text.split"}
     | {"lmgauge.models.spelling"}
     | {"lmgauge.api.doctor", "lmgauge.models.ngram.pruning", "lmgauge.filtering", "lmgauge.installation"}
-    | {"lmgauge.models.training.run", "lmgauge.cluster.running"},
+    | {"lmgauge.models.training.run", "lmgauge.cluster.shards"},
 }
 """What a room may name under TYPE_CHECKING besides."""
 

@@ -137,7 +137,7 @@ def test_a_text_that_the_user_names_may_be_a_pipe(model: Path, tmp_path: Path) -
 
 
 def test_shards_of_strangers(tmp_path: Path, text: Path) -> None:
-    from lmgauge.cluster.record import stored_paths
+    from lmgauge.cluster.shards import stored_paths
 
     os.mkfifo(tmp_path / "pipe")
     for path in (str(tmp_path / "pipe"), "-", "/dev/zero"):

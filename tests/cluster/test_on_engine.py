@@ -10,7 +10,7 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.cli.main import main
 from lmgauge.cluster import EvaluationJob
-from lmgauge.cluster.running import compute_shard
+from lmgauge.cluster.shards import compute_shard
 from lmgauge.errors import LmgaugeError
 from lmgauge.text import units
 from lmgauge.work.ray_engine import run_tasks

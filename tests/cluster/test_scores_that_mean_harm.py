@@ -12,7 +12,7 @@ import pytest
 
 import lmgauge
 from lmgauge.cluster.evaluation import NO_STRINGS, ScoredPiece
-from lmgauge.cluster.record import PARTS_FILE, read_record
+from lmgauge.cluster.shards import PARTS_FILE, read_record
 from lmgauge.errors import LmgaugeError
 from lmgauge.scores import ScoreBatch, TokenStrings
 from lmgauge.work.manifest import write_manifest

@@ -10,7 +10,7 @@ from lmgauge.errors import UsageError
 from lmgauge.work.shard import Shard, Sharing
 
 if TYPE_CHECKING:
-    from lmgauge.cluster.running import Job
+    from lmgauge.cluster.shards import Job
 
 
 @verb
@@ -23,7 +23,7 @@ def run_in_shards(*, job: Job, output: PathLike | None = None, sharing: Sharing 
     Raises:
         UsageError: both are asked for, or no folder is named.
     """
-    from lmgauge.cluster.running import run_on_ray, run_shard
+    from lmgauge.cluster.shards import run_on_ray, run_shard
 
     if not isinstance(sharing.shard, Shard):
         return run_on_ray(job, sharing.ray or "", output)

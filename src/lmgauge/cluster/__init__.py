@@ -5,9 +5,8 @@ shards, block by block, and stored under a manifest, so that `merge` runs the sa
 does, and takes from the shards what that would have computed. So all it gives is the same, to the bit.
 
     evaluation.py, overlap.py, task.py  the jobs: their pieces, what comes of these, and how that is put together
-    running.py   what a job is; one shard into a folder, whole or not there; all shards on a cluster of Ray
-    merging.py   the folders of all shards -> the result of the whole
-    record.py    a shard on disk: what came of its pieces, and its manifest
+    shards.py    what a job is; one shard into a folder, whole or not there; all put together, or run on a cluster of Ray
+    merging.py   the verb: the folders of all shards -> the result of the whole
 
 May import any room but `cli`, `explore` and `integrations`.
 """

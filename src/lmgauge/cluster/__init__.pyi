@@ -2,8 +2,8 @@
 
 from lmgauge.cluster.evaluation import EvaluationJob as EvaluationJob
 from lmgauge.cluster.overlap import OverlapJob as OverlapJob
-from lmgauge.cluster.running import run_on_ray as run_on_ray
-from lmgauge.cluster.running import run_shard as run_shard
+from lmgauge.cluster.shards import run_on_ray as run_on_ray
+from lmgauge.cluster.shards import run_shard as run_shard
 from lmgauge.cluster.task import TaskJob as TaskJob
 
 __all__: list[str]

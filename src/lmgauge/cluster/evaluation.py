@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.api.inputs import PATHS, Model, Text, followed, named_models, one_text
-from lmgauge.cluster.record import ShardRecord, StoredParts, digest_of
+from lmgauge.cluster.shards import ShardRecord, StoredParts
 from lmgauge.counted_note import CountedNote, merged_notes
 from lmgauge.decoding import Meta, Whole
 from lmgauge.distributions.columns import WithColumns
@@ -22,7 +22,7 @@ from lmgauge.evaluation.evaluate import evaluate, sum_block
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
-from lmgauge.evaluation.runs import Run
+from lmgauge.evaluation.runs import Run, sha256_of
 from lmgauge.json_text import plain
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel, Traits
@@ -98,11 +98,12 @@ class EvaluationWork:
         self.inputs = [os.fspath(job.model)] if isinstance(job.model, PATHS) else []
         self.inputs += [source.path for source in corpus.sources]
 
-    def made_of(self) -> _MadeOf:
+    def made_of(self) -> dict[str, Any]:
         """Return model, text and settings; see `Work`."""
         text = {name: value for name, value in self._settings["text"].items() if name != "paths"}
         chosen = {name: value for name, value in self._settings.items() if name not in ("text", *_WHERE)}
-        return _MadeOf(self._origin, digest_of(self._corpus), chosen | {"text": text}, self._corpus.block_bytes)
+        made_of = {"model": asdict(self._origin), "text": sha256_of(self._corpus), "settings": chosen | {"text": text}}
+        return made_of | {"block_bytes": self._corpus.block_bytes}
 
     def pieces(self) -> Iterator[tuple[int, Segments]]:
         """Yield the pieces of the text; see `Work`."""
@@ -128,11 +129,11 @@ class EvaluationWork:
             scored += piece.byte_count()
             say_progress(f"scored {scored / 1e6:,.0f} MB")
 
-    def facts(self) -> _Facts:
+    def facts(self) -> dict[str, Any]:
         """Return settings, and notes with their numbers; see `Work`."""
         notes = self._model.notes
         counted = [(note.template, note.number) if isinstance(note, CountedNote) else str(note) for note in notes]
-        return _Facts(self._settings, counted)
+        return {"settings": self._settings, "notes": counted}
 
 
 def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None:
@@ -177,7 +178,7 @@ class StoredModel(Traits):
         for block in segments:
             yield join_batches([_stored(piece) for piece in pieces(block)])
             total += len(block)
-        stored = [record.facts(_Facts).notes for record in self._records]
+        stored = [record.said(_Stored).notes for record in self._records]
         notes = [[n if isinstance(n, str) else CountedNote.of(*n, total) for n in own] for own in stored]
         self.notes = merged_notes(notes, total)
 
@@ -208,16 +209,11 @@ class ScoredPiece:
 
 
 @dataclass(frozen=True)
-class _MadeOf:
+class _Stored:
     model: Origin
     text: str  # its SHA-256
-    settings: dict[str, Any]  # that change numbers
     block_bytes: Annotated[int, Meta(gt=0, le=1 << 31)]  # about how many bytes of the text a block has
-
-
-@dataclass(frozen=True)
-class _Facts:
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # all of them, not only those that change numbers
     notes: list[str | tuple[str, Whole]]  # those that say in how many segments: template and number
 
 
@@ -225,11 +221,10 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | 
     """Return the evaluation of the whole text from all its shards, and write its run folder."""
     # records: of all shards, in order.
     # -> what `evaluate` gives where one process scores all tokens, to the bit.
-    first = records[0]
-    made_of, settings = first.made_of(_MadeOf), first.facts(_Facts).settings
-    origin = made_of.model
+    path, said = records[0].path, records[0].said(_Stored)
+    origin, settings = said.model, said.settings
     if corpus is None:
-        corpus = Run(origin.model, first.path, first.path, origin, made_of.text, None, settings).corpus()
+        corpus = Run(origin.model, path, path, origin, said.text, None, settings).corpus()
     if corpus is None:
         raise InputError("the text that the shards scored is not where they remember it: name it with --text")
     by_group = settings.get("by") == "group"
@@ -237,13 +232,13 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | 
         folders = None if output is None else stack.enter_context(RunFolders(output, [origin.model]))
         results = evaluate(
             [cast("LanguageModel", StoredModel(origin, records))],
-            corpus.in_blocks(made_of.block_bytes),
+            corpus.in_blocks(said.block_bytes),
             origins=[origin],
             by_group=by_group,
             watch=None if folders is None else lambda i, block, batch, tally: folders.write(i, batch, block.ids),
             doing="merged",
         )
-        if results.items[0].fingerprints["text"] != made_of.text:
+        if results.items[0].fingerprints["text"] != said.text:
             raise InputError("the text is not what the shards scored: it was changed, or another one is named")
         if folders is not None:
             folders.finish(results, [settings])

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Union
 
 from lmgauge.api.inputs import PATHS, PathLike, Text
 from lmgauge.declaration import verb
-from lmgauge.errors import InputError, LmgaugeError, UsageError
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluation, Evaluations
     from lmgauge.filtering.results import FilteredDocuments
     from lmgauge.tasks.comparison import Systems
     from lmgauge.text.overlap.results import Overlap
-
-_KINDS = ("evaluation", "task", "overlap")
-"""Kinds of jobs, called as the modules here whose `merge` puts their shards together."""
 
 Merged = Union["Evaluation", "Evaluations", "Overlap", "Systems", "FilteredDocuments"]
 
@@ -55,32 +51,12 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
         >>> done, round(merged.perplexity, 4)
         ([1, 0], 4.1369)
     """
-    from importlib import import_module
     from pathlib import Path
 
-    from lmgauge.api.inputs import corpus_of
-    from lmgauge.cluster.record import find_records
-    from lmgauge.files import refuse_replacing
+    from lmgauge.cluster.shards import put_together
     from lmgauge.filtering.filter_files import is_output_folder, read_folder
 
     paths = [Path(path) for path in ([shards] if isinstance(shards, PATHS) else shards)]
     if len(paths) == 1 and is_output_folder(str(paths[0])) and output is None:
         return read_folder(str(paths[0]))
-    records = find_records(paths)
-    job = records[0].manifest.job
-    if job not in _KINDS:
-        raise InputError(f"{records[0].path}: is a shard of a job that this lmgauge does not know: {job!r}")
-    put_together = import_module(f"lmgauge.cluster.{job}").merge
-    corpus = None if text is None else corpus_of(text)
-    if output is not None and job != "evaluation":
-        raise UsageError(f"{records[0].path}: a run folder (-o) is for evaluations, and this is a shard of kind {job}")
-    refuse_replacing({"-o": output}, [*map(str, paths), *(str(record.path) for record in records)])
-    try:
-        merged: Merged = put_together(records, corpus, *([] if output is None else [Path(output)]))
-    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
-        if isinstance(error, LmgaugeError):
-            raise
-        raise InputError(
-            f"{records[0].path}: the shards do not hold what they should ({error!r}); run them again"
-        ) from error
-    return merged
+    return put_together(paths, output, text)

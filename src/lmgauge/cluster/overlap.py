@@ -5,16 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.api.inputs import Text, corpus_of
-from lmgauge.cluster.record import RECORD_FILE, ShardRecord, StoredParts, digest_of, stored_paths
+from lmgauge.cluster.shards import RECORD_FILE, ShardRecord, StoredParts, stored_paths
 from lmgauge.decoding import Whole
 from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.runs import sha256_of
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.common_runs import MetRuns
 from lmgauge.text.overlap.duplicates import NearPair
@@ -75,10 +76,11 @@ class OverlapWork:
             raise UsageError("every shard reads both texts: save standard input in a file first")
         self.inputs = [source.path for corpus in (self._train, self._test) for source in corpus.sources]
 
-    def made_of(self) -> _MadeOf:
+    def made_of(self) -> dict[str, Any]:
         """Return texts and settings; see `Work`."""
         how = {name: value for name, value in self._test.settings.items() if name != "paths"}
-        return _MadeOf(digest_of(self._train), digest_of(self._test), self._job.settings, how)
+        texts = {"train": sha256_of(self._train), "test": sha256_of(self._test)}
+        return texts | {"search": asdict(self._job.settings), "settings": how}
 
     def pieces(self) -> Iterator[tuple[int, Segments]]:
         """Yield the pieces of the training text; nothing runs on from one unit to the next; see `Work`."""
@@ -98,25 +100,26 @@ class OverlapWork:
         alike = ("", []) if near is None else (near.missing, list(near.best.values()))
         yield _Part(np.flatnonzero(search.duplicates.matches), met, tokens, search.follower.sources, *alike)
 
-    def facts(self) -> _Facts:
+    def facts(self) -> dict[str, Any]:
         """Return how the test is read, and what is said of the training text; see `Work`."""
         report = self._train.report
-        return _Facts(self._test.settings, TrainingText(report.bytes, report.segments, report.sha256, tuple(report.notes())))
+        train = TrainingText(report.bytes, report.segments, report.sha256, tuple(report.notes()))
+        return {"test": self._test.settings, "train": asdict(train)}
 
 
 def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
     """Return what of the test is in the whole training text, from all shards."""
     # records: of all shards, in order.
     first = records[0]
-    made_of, facts = first.made_of(_MadeOf), first.facts(_Facts)
+    said = first.said(_Stored)
     if corpus is None:
-        how = dict(facts.test)
+        how = dict(said.test)
         if not how:
             raise InputError("the test text that the shards read was strings: give it with text")
         paths = stored_paths(how.pop("paths", []))
         corpus = Corpus.from_files(paths, reading=decode_facts(how, ReadingOptions, first.path / RECORD_FILE))
-    search = OverlapSearch(corpus, made_of.search)
-    if search.test.sha256 != made_of.test:
+    search = OverlapSearch(corpus, said.search)
+    if search.test.sha256 != first.manifest.made_of["test"]:
         raise InputError("the test text is not what the shards read: it was changed, or another one is named")
     stored, tokens = StoredParts(records, _Part), 0
     for number in range(len(records)):
@@ -130,15 +133,7 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
             for pair in part.near:
                 search.near.take(pair)
         tokens += part.tokens
-    return search.finish(facts.train, tokens)
-
-
-@dataclass(frozen=True)
-class _MadeOf:
-    train: str  # their SHA-256
-    test: str
-    search: OverlapSettings
-    settings: dict[str, Any]
+    return search.finish(said.train, tokens)
 
 
 @dataclass(frozen=True)
@@ -152,8 +147,9 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Facts:
-    test: dict[str, Any]
+class _Stored:
+    search: OverlapSettings
+    test: dict[str, Any]  # how it is read
     train: TrainingText
 
 

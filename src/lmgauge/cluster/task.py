@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lmgauge import tasks
-from lmgauge.cluster.record import ShardRecord, StoredParts, stored_paths
+from lmgauge.cluster.shards import ShardRecord, StoredParts, stored_paths
 from lmgauge.digests import digest, file_sha256
 from lmgauge.errors import InputError, UsageError
 from lmgauge.remote.addresses import is_remote
@@ -97,11 +97,12 @@ class TaskWork:
         self.files: ParallelSegments = files_to_score(metric, self.references, self.hypotheses, job.reading)
         self.inputs = [path for name in named for path in _files_of(name)]
 
-    def made_of(self) -> _MadeOf:
+    def made_of(self) -> dict[str, Any]:
         """Return metric, texts and settings; see `Work`."""
         job, text = self._job, digest(" ".join(map(file_sha256, self.inputs)))
-        drawn = replace(job.settings, threads=None)
-        return _MadeOf(job.metric, dict(job.options), list(self.files.names), text, job.reading, drawn)
+        how = {"reading": asdict(job.reading), "settings": asdict(replace(job.settings, threads=None))}
+        files = {"systems": list(self.files.names), "text": text}
+        return {"metric": job.metric, "options": dict(job.options), **files, **how}
 
     def pieces(self) -> Iterator[tuple[int, Block]]:
         """Yield the pieces of the texts; see `Work`."""
@@ -117,9 +118,9 @@ class TaskWork:
         for piece in own:
             yield list(block_statistics(self.metric, piece, self._job.settings.threads))
 
-    def facts(self) -> _Facts:
+    def facts(self) -> dict[str, Any]:
         """Return the paths; see `Work`."""
-        return _Facts(self.references, self.hypotheses)
+        return {"references": self.references, "hypotheses": self.hypotheses}
 
 
 def known_metrics() -> dict[str, type[TaskMetric]]:
@@ -170,26 +171,19 @@ def merge(records: Sequence[ShardRecord], corpus: object = None) -> Systems:
         raise UsageError(
             f"{first.path}: the shards of a task metric read several files: put them back, and leave out --text"
         )
-    facts = first.facts(_Facts)
-    references, hypotheses = stored_paths(facts.references), stored_paths(facts.hypotheses)
-    of = first.made_of(_MadeOf)
-    work = TaskJob(of.metric, references, hypotheses, of.options, of.reading, of.settings).prepare()
-    if difference(first.manifest.made_of, described(asdict(work.made_of()))):
+    said = first.said(_Stored)
+    references, hypotheses = stored_paths(said.references), stored_paths(said.hypotheses)
+    work = TaskJob(said.metric, references, hypotheses, said.options, said.reading, said.settings).prepare()
+    if difference(first.manifest.made_of, described(work.made_of())):
         raise InputError(f"{first.path}: the texts are not what the shards read: a file was changed")
     return score_parallel(work.metric, work.files, work.settings, rows_of=_StoredRows(records, work))
 
 
 @dataclass(frozen=True)
-class _MadeOf:
+class _Stored:
     metric: str
     options: dict[str, Any]
-    systems: list[str]
-    text: str  # the SHA-256 of those of all files
     reading: Reading
     settings: ComparisonSettings
-
-
-@dataclass(frozen=True)
-class _Facts:
     references: list[str]
     hypotheses: list[str]

@@ -104,9 +104,7 @@ def with_distinct_names(runs: Sequence[Run]) -> list[Run]:
 
 def about(run: Run, corpus: Corpus) -> Run:
     """Return the run, now known to be about a text, which is read once for that."""
-    if not corpus.report.sha256:
-        _read_whole(corpus)
-    sha256 = corpus.report.sha256
+    sha256 = sha256_of(corpus)
     if run.text_sha256 and run.text_sha256 != sha256:
         raise InputError(
             f"{run.path}: scored another text (fingerprint {run.text_sha256[:6]}) than the one named ({sha256[:6]}); "
@@ -129,15 +127,17 @@ def remembered(*runs: Run) -> Corpus | None:
 def _fingerprint(corpus: Corpus) -> str:
     # Read a text that is remembered; empty if it is not text any more.
     try:
-        _read_whole(corpus)
+        return sha256_of(corpus)
     except InputError:
         return ""
+
+
+def sha256_of(corpus: Corpus) -> str:
+    """Return the SHA-256 of a text, which is read for it unless it was."""
+    if not corpus.report.sha256:
+        for _ in corpus:
+            pass
     return corpus.report.sha256
-
-
-def _read_whole(corpus: Corpus) -> None:
-    for _ in corpus:
-        pass
 
 
 def lockstep(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lmgauge.report.blocks import Document, Lines
 
 if TYPE_CHECKING:
-    from lmgauge.cluster.running import FinishedShard
+    from lmgauge.cluster.shards import FinishedShard
 
 
 def blocks(result: FinishedShard) -> Document:

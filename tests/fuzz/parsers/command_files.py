@@ -8,7 +8,7 @@ from pathlib import Path
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE
+from lmgauge.cluster.shards import PARTS_FILE, RECORD_FILE
 from lmgauge.digests import file_sha256
 from lmgauge.json_text import to_json
 from lmgauge.work.manifest import content_fingerprint

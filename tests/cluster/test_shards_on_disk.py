@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lmgauge
-from lmgauge.cluster.record import find_records, read_record
+from lmgauge.cluster.shards import find_records, read_record
 from lmgauge.digests import file_sha256
 from lmgauge.errors import InputError, LmgaugeError, UsageError
 from lmgauge.work.manifest import content_fingerprint
