@@ -19,7 +19,7 @@ from tests.programs import skipped_after_minutes
 import lmgauge
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.integrations import ray_data
-from lmgauge.work.ray_connection import library
+from lmgauge.work.ray_engine import library
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an optional library"),

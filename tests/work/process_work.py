@@ -15,8 +15,8 @@ import numpy as np
 from lmgauge.errors import MissingExtraError
 from lmgauge.files import writing
 from lmgauge.threads import run_workers
-from lmgauge.work.array_folder import DiskFullError
 from lmgauge.work.engine import Array, Read
+from lmgauge.work.notes import DiskFullError
 
 
 def report(taken: None, read: Read) -> Iterator[Array]:

@@ -16,9 +16,10 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from lmgauge.errors import InputError
 from lmgauge.files import OutputError
-from lmgauge.work import array_folder
-from lmgauge.work.array_folder import ArrayFolder, DiskFullError
+from lmgauge.work import folder_engine
 from lmgauge.work.engine import Stored
+from lmgauge.work.folder_engine import ArrayFolder
+from lmgauge.work.notes import DiskFullError
 
 
 @given(
@@ -60,7 +61,7 @@ def test_sizes_are_those_of_what_is_there(tmp_path: Path) -> None:
 
 
 def test_arrays_larger_than_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(array_folder, "_LARGEST_PIECE", 7)
+    monkeypatch.setattr(folder_engine, "_LARGEST_PIECE", 7)
     files = ArrayFolder(tmp_path)
     files.write(Stored("a"), np.arange(100))
     assert files.read(Stored("a")).tolist() == list(range(100))
@@ -78,7 +79,7 @@ def test_what_cannot_be_written_leaves_the_array_that_was_there(
     def fail(file: object, data: memoryview) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(array_folder, "_write_all", fail)
+    monkeypatch.setattr(folder_engine, "_write_all", fail)
     with pytest.raises(OutputError) as error:
         files.write(Stored("a"), np.array([1, 2]))
     assert type(error.value) is kind

@@ -18,10 +18,10 @@ from tests.work.memory_engine import MemoryEngine
 from tests.work.process_work import fail, power, report
 
 from lmgauge.errors import InputError, LmgaugeError, MissingExtraError
-from lmgauge.work.array_folder import ArrayFolder, DiskFullError
 from lmgauge.work.engine import Engine, Stored, make_arrays
 from lmgauge.work.executor import Crew, Task, end, result_of, started
-from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.folder_engine import ArrayFolder, FolderEngine
+from lmgauge.work.notes import DiskFullError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals")
@@ -172,7 +172,7 @@ def test_ctrl_c_does_not_reach_processes_and_their_end_leaves_nothing(tmp_path: 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
     sys.path.insert(0, {str(ROOT)!r})
     from pathlib import Path
-    from lmgauge.work.array_folder import ArrayFolder
+    from lmgauge.work.folder_engine import ArrayFolder
     from lmgauge.work.engine import Stored, make_arrays
     from lmgauge.work.executor import Crew, Task
     from functools import partial

@@ -12,9 +12,9 @@ import pytest
 
 from lmgauge.errors import InputError
 from lmgauge.threads import run_workers
-from lmgauge.work.array_folder import ArrayFolder
 from lmgauge.work.engine import Array, Read, Stored, make_arrays
 from lmgauge.work.executor import Crew, Task
+from lmgauge.work.folder_engine import ArrayFolder
 
 
 def threads_of(begun: threading.Barrier, read: Read) -> Iterator[Array]:

@@ -25,7 +25,7 @@ from lmgauge.errors import InputError, LmgaugeError
 from lmgauge.files import OutputError
 from lmgauge.progress import listening
 from lmgauge.text.segments import TextReport
-from lmgauge.work import array_folder
+from lmgauge.work import folder_engine
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 from lmgauge.work.folder_engine import FolderEngine
 
@@ -169,7 +169,7 @@ def test_a_full_disk_is_said_in_words_and_the_run_can_be_resumed(
     def fails(name: str) -> bool:
         return name == where and written >= 5
 
-    def write_all(file: object, data: memoryview, whole: object = array_folder._write_all) -> None:
+    def write_all(file: object, data: memoryview, whole: object = folder_engine._write_all) -> None:
         nonlocal written
         written += data.nbytes == 1000
         if fails("arrays"):
@@ -189,7 +189,7 @@ def test_a_full_disk_is_said_in_words_and_the_run_can_be_resumed(
     log = tmp_path / "log"
     with FolderEngine(tmp_path / "work", WORK) as engine, monkeypatch.context() as patches:
         engine.write("a", np.arange(6, dtype=np.uint8))
-        patches.setattr(array_folder, "_write_all", write_all)
+        patches.setattr(folder_engine, "_write_all", write_all)
         patches.setattr("lmgauge.work.notes.open", opened, raising=False)
         with pytest.raises(OutputError) as error:
             run_logged(engine, log)
@@ -211,6 +211,6 @@ def test_a_full_disk_while_the_program_writes(tmp_path: Path, monkeypatch: pytes
     def full(file: object, data: memoryview) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(array_folder, "_write_all", full)
+    monkeypatch.setattr(folder_engine, "_write_all", full)
     with FolderEngine(tmp_path, WORK) as engine, pytest.raises(OutputError, match="the disk is full: 0 bytes of temporary"):
         engine.write("a", np.zeros(3))

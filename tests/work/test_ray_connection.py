@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from lmgauge.errors import MissingExtraError, UsageError
-from lmgauge.work import ray_connection
-from lmgauge.work.ray_connection import ray_at
+from lmgauge.work import ray_engine
+from lmgauge.work.ray_engine import ray_at
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_an_unknown_host() -> None:
 
 
 def test_nobody_answers(server: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_connection, "_SECONDS_TO_ANSWER", 0.1)
+    monkeypatch.setattr(ray_engine, "_SECONDS_TO_ANSWER", 0.1)
     address = f"127.0.0.1:{server.getsockname()[1]}"
     assert refused(address) == f"no Ray cluster answers at {address}: timed out"
 
@@ -73,11 +73,11 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 ENDED = """
 import os, types
-from lmgauge.work import ray_connection
-ray_connection.library = lambda: types.SimpleNamespace(is_initialized=bool, init=dict, shutdown=bool)
-with ray_connection.ray_at("local"):
+from lmgauge.work import ray_engine
+ray_engine.library = lambda: types.SimpleNamespace(is_initialized=bool, init=dict, shutdown=bool)
+with ray_engine.ray_at("local"):
     pass
-with ray_connection.ray_at("local"):
+with ray_engine.ray_at("local"):
     os._exit(1)
 """
 
@@ -91,13 +91,13 @@ def test_a_program_that_ray_ends_in_the_middle_of_a_call_does_so_in_words() -> N
 
 ENDLESS = """
 import atexit, ctypes, sys, threading, types
-from lmgauge.work import ray_connection
+from lmgauge.work import ray_engine
 ctypes.CDLL(None).on_exit(ctypes.CDLL(None).abort, None)
-ray_connection._SECONDS_TO_PART = 0.1
+ray_engine._SECONDS_TO_PART = 0.1
 shutdown = threading.Event().wait
 atexit.register(shutdown)
-ray_connection.library = lambda: types.SimpleNamespace(is_initialized=bool, init=dict, shutdown=shutdown)
-with ray_connection.ray_at("local"):
+ray_engine.library = lambda: types.SimpleNamespace(is_initialized=bool, init=dict, shutdown=shutdown)
+with ray_engine.ray_at("local"):
     pass
 sys.exit(3)
 """

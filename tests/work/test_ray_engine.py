@@ -34,8 +34,7 @@ from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.progress import listening
 from lmgauge.work import ray_engine
 from lmgauge.work.engine import NEW, Stored
-from lmgauge.work.ray_connection import library, ray_at
-from lmgauge.work.ray_engine import RayEngine
+from lmgauge.work.ray_engine import RayEngine, library, ray_at
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an optional library"),

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -91,37 +91,33 @@ class Crew:
         self._count, self._processes = workers, processes
         self._workers: list[Worker] = []
 
-    def run(self, do: Callable[[Task], R], tasks: Iterable[Task]) -> Generator[tuple[int, R]]:
+    def run(self, do: Callable[[Task], R], tasks: Sequence[Task]) -> Generator[tuple[int, R]]:
         """Do tasks, and yield their numbers and results as they are done."""
         # If one fails, or the caller closes the iterator, threads at work end when they next ask whether to go on, and
         # processes are ended.
-        failures, free = list[LmgaugeError](), list(self._workers)
+        failures, free = list[LmgaugeError](), list[Worker]()
 
-        def _placed() -> Iterator[tuple[Task, Worker | None]]:
-            for task in tasks:
-                if self._processes and not free:
-                    worker = started()  # first: `close` may come meanwhile
-                    self._workers.append(worker)
-                    free.append(worker)
-                yield task, free.pop() if self._processes else None
-
-        def _do(placed: tuple[Task, Worker | None]) -> R:
-            task, worker = placed
+        def _do(task: Task) -> R:
             try:
-                if failures:  # of a process that was started meanwhile nobody would end the work
+                if failures:  # its process was ended, or nobody would end the work of it
                     raise StoppedError
-                result = do(task) if worker is None else worker.result(do, task)
+                if not self._processes:
+                    return do(task)
+                worker = free.pop()
+                result = worker.result(do, task)
+                free.append(worker)
+                return result
             except Exception as error:
                 failures.append(failure(task, error))
                 self.close()
                 raise failures[0] from error  # of the other processes it is not told how they ended
-            if worker is not None:
-                free.append(worker)
-            return result
 
         try:
-            with closing(map_as_done(_do, _placed(), self._count)) as done:
-                for (task, _), result in done:
+            while self._processes and len(self._workers) < min(self._count, len(tasks)):
+                self._workers.append(started())
+            free.extend(self._workers)
+            with closing(map_as_done(_do, tasks, self._count)) as done:
+                for task, result in done:
                     yield task.number, result
         except BaseException:
             self.close()

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import errno
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from lmgauge.decoding import decode
-from lmgauge.files import regular
+from lmgauge.files import OutputError, regular
 from lmgauge.json_text import to_json
-from lmgauge.work.array_folder import unwritten
 
 
-class _Note(NamedTuple):
-    key: tuple[str | int | None, ...]
-    value: Any
+class DiskFullError(OutputError):
+    """Raised when there is no room for an array; what was written of it is removed."""
+
+
+def unwritten(path: Path, error: OSError) -> OutputError:
+    """Return what to raise where a file cannot be written.
+
+    >>> unwritten(Path("arrays/0.npy"), OSError(errno.ENOSPC, "No space left on device"))
+    DiskFullError('arrays/0.npy: the disk is full')
+    >>> unwritten(Path("arrays/0.npy"), OSError(errno.EACCES, "Permission denied"))
+    OutputError('arrays/0.npy: cannot be written: Permission denied')
+    """
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(f"{path}: the disk is full")
+    return OutputError(f"{path}: cannot be written: {error.strerror or error}")
+
+
+_Note: Any = tuple[tuple[str | int | None, ...], Any]
+"""A key, and what came of it."""
 
 
 class Notes(dict[Any, Any]):

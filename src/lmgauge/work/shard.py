@@ -14,9 +14,7 @@ from lmgauge.errors import UsageError
 MOST_SHARDS = 9999
 SLURM = "slurm"
 _WRITTEN = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
-_ARRAY = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_COUNT")
-_STEP = "SLURM_ARRAY_TASK_STEP"
-_TASKS = ("SLURM_PROCID", "SLURM_NTASKS")
+_ARRAY, _TASKS = "SLURM_ARRAY_TASK_", "SLURM_NTASKS"
 
 
 @dataclass(frozen=True)
@@ -48,22 +46,22 @@ class Shard:
         """Return the shard of a task of an array, or of a step of several tasks (`srun`), that SLURM has started."""
         # An array may begin at any number and go in steps, but not leave numbers out: they say nothing of a task's place
         # then.
-        if _ARRAY[0] in environment:
-            task, first, last, count = (_number(environment, name) for name in _ARRAY)
-            step = _number(environment, _STEP) if _STEP in environment else 1
+        if f"{_ARRAY}ID" in environment:
+            stepping = {f"{_ARRAY}STEP": "1", **environment}
+            task, first, last, count, step = (_number(stepping, _ARRAY + n) for n in ("ID", "MIN", "MAX", "COUNT", "STEP"))
+            numbers = range(first, last + 1, max(1, step))
             if last - first != (count - 1) * step:
                 raise UsageError(
                     f"--shard slurm: the array has {count} tasks numbered {first} to {last} with gaps; number them without, "
                     f"as in sbatch --array=1-{count}, or give --shard i/n"
                 )
-            if task not in range(first, last + 1, step or 1):
+            if task not in numbers:
                 raise UsageError(f"--shard slurm: {task} is not the number of a task of the array; give --shard i/n")
-            return cls((task - first) // (step or 1) + 1, count)
-        if _TASKS[1] in environment:
-            rank, count = (_number(environment, name) for name in _TASKS)
-            return cls(rank + 1, count)
+            return cls(numbers.index(task) + 1, count)
+        if _TASKS in environment:
+            return cls(_number(environment, "SLURM_PROCID") + 1, _number(environment, _TASKS))
         raise UsageError(
-            f"--shard slurm: neither {_ARRAY[0]} (sbatch --array=1-8) nor {_TASKS[1]} (srun -n 8) is set: is this a job of "
+            f"--shard slurm: neither {_ARRAY}ID (sbatch --array=1-8) nor {_TASKS} (srun -n 8) is set: is this a job of "
             "SLURM? Otherwise give --shard i/n"
         )
 
