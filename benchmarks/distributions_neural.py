@@ -44,12 +44,6 @@ def _rounded(network: Any) -> None:
             weight.copy_((weight / step).round() * step)
 
 
-def _divergence(a: Any, b: Any) -> dict[str, Any]:
-    """Return KL(A || B) at each event of two tiles, with the digits that are left where the networks nearly agree."""
-    difference = a.logprob - b.logprob
-    return {"kl_ab": a.xp.sum(a.p * (difference + a.xp.expm1(-difference)), axis=1).cpu().numpy()}
-
-
 # --- contestants: each yields once when it is loaded, and then its answer ------------------------------------
 
 
@@ -57,6 +51,7 @@ def _lmgauge(folder: str, texts: list[str], work: str) -> Iterator[Answer]:
     import numpy as np
 
     from lmgauge.distributions import Entropy, Rank, TopK, reduce, reduce_pair
+    from lmgauge.distributions.pairs import KullbackLeibler
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.models.network.torch.model import load_neural
     from lmgauge.text.documents import Corpus
@@ -81,7 +76,7 @@ def _lmgauge(folder: str, texts: list[str], work: str) -> Iterator[Answer]:
             "top": float(columns["top_logprobs"].mean()),
         }
     else:
-        blocks = [columns["kl_ab"] for _, _, columns in reduce_pair(*models, text, _divergence, threads=1)]
+        blocks = [columns["kl_ab"] for _, _, columns in reduce_pair(*models, text, KullbackLeibler(), threads=1)]
         yield {"events": sum(map(len, blocks)), "kl": float(np.concatenate(blocks).mean())}
 
 

@@ -334,6 +334,7 @@ def _our_distributions(job: Job) -> Iterator[Answer]:
 
     import distributions_neural
     from lmgauge.distributions import Entropy, Rank, TopK, reduce, reduce_pair
+    from lmgauge.distributions.pairs import KullbackLeibler
     from lmgauge.text.documents import Corpus
 
     models = [_our_model(job) for _ in range(2 if job.part == KL else 1)]
@@ -351,7 +352,7 @@ def _our_distributions(job: Job) -> Iterator[Answer]:
         return {"tokens": len(made["rank"])} | {name: float(values[:some].mean()) for name, values in means.items()}
 
     def divergence(texts: list[str], first: int) -> Answer:
-        blocks = list(reduce_pair(models[0], models[-1], Corpus.from_strings(texts), distributions_neural._divergence))
+        blocks = list(reduce_pair(models[0], models[-1], Corpus.from_strings(texts), KullbackLeibler()))
         made = np.concatenate([own["kl_ab"] for _, _, own in blocks])
         some = int(np.concatenate([batch.segment_events for batch, _, _ in blocks])[:first].sum())
         return {"tokens": len(made), "kl": float(made[:some].mean())}

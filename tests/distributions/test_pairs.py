@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from lmgauge.distributions.pairs import Divergences, direct
+from lmgauge.distributions.pairs import Divergences, KullbackLeibler, direct
 from lmgauge.distributions.tile import Tile
 
 logits = arrays.arrays(np.float64, (3, 5), elements=st.one_of(st.floats(-30, 0), st.just(-math.inf)))
@@ -29,10 +29,12 @@ def normalized(values: np.ndarray) -> np.ndarray:
 def test_figures_are_the_definitions(a: np.ndarray, b: np.ndarray) -> None:
     """Also where a token is impossible to one, where all are, and where probabilities do not sum to one."""
     columns = Divergences(())(tile(a), tile(b))
+    alone = KullbackLeibler()(tile(a), tile(b))["kl_ab"]
     for row in range(len(a)):
         expected = direct(a[row], b[row])
         for name, value in zip(("kl_ab", "kl_ba", "js", "tv"), expected, strict=True):
             assert columns[name][row] == pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True)
+        assert alone[row] == pytest.approx(expected[0], rel=1e-9, abs=1e-12, nan_ok=True)
 
 
 def test_close_distributions_keep_their_digits() -> None:

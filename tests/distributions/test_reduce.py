@@ -10,7 +10,7 @@ import pytest
 import lmgauge
 from lmgauge.contexts import EventContexts
 from lmgauge.distributions.blocks import by_event
-from lmgauge.distributions.pairs import Divergences, direct
+from lmgauge.distributions.pairs import Divergences, KullbackLeibler, direct
 from lmgauge.distributions.reduce import reduce, reduce_pair, together
 from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, TopK
 from lmgauge.distributions.tile import Tile
@@ -156,5 +156,6 @@ def test_models_that_cut_the_text_into_different_events() -> None:
     letters = lmgauge.train("witten-bell", Corpus.from_strings(LINES), order=2, tokenizer="character")
     renamed = lmgauge.train("witten-bell", Corpus.from_strings([line[::-1].upper() for line in LINES]), order=2)
     for other in (letters, renamed):
-        with pytest.raises(InputError, match="cut the text into different events"):
-            list(reduce_pair(words, other, Corpus.from_strings(["a b c", "c"]), Divergences(())))
+        for reduction in (Divergences(()), KullbackLeibler()):
+            with pytest.raises(InputError, match="cut the text into different events"):
+                list(reduce_pair(words, other, Corpus.from_strings(["a b c", "c"]), reduction))

@@ -13,6 +13,7 @@ from tests.kernels.test_lookup import KINDS, Twin, lines, model_tables, words
 from tests.reference.packed_tables import decode
 
 from lmgauge._kernels import _native
+from lmgauge.distributions.pairs import direct
 from lmgauge.errors import ProbabilityError
 from lmgauge.models.ngram.packed_tables import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
@@ -102,6 +103,29 @@ def test_ranks_and_most_probable_words(
     assert whole.top(slots, SIZE + 5)[0].shape == (len(contexts), SIZE)
 
 
+@settings(max_examples=300)
+@given(models, models, texts, st.booleans())
+def test_divergences(a: NgramTables, b: NgramTables, contexts: list[list[int]], eos: bool) -> None:
+    slots = [contexts_of(tables, contexts) for tables in (a, b)]
+    ways = zip(both_ways(a, eos), both_ways(b, eos), strict=True)
+    slow, fast = (one.divergences(slots[0], other, slots[1]) for one, other in ways)
+    np.testing.assert_array_equal(slow, fast)
+    rows = [both_ways(tables, eos)[1].rows(at, logarithms=False) for tables, at in zip((a, b), slots, strict=True)]
+    with np.errstate(divide="ignore"):
+        expected = [direct(*np.log(pair))[0] for pair in zip(*rows, strict=True)]
+    np.testing.assert_allclose(fast, expected, rtol=1e-9, atol=1e-13)
+
+
+@given(models, texts)
+def test_a_model_is_not_apart_from_itself(tables: NgramTables, contexts: list[list[int]]) -> None:
+    slots = contexts_of(tables, contexts)
+    whole = tables.whole(eos=True)
+    divergence = whole.divergences(slots, whole, slots)
+    impossible = whole.sums(slots)[:, 0] == 0
+    assert np.isnan(divergence[impossible]).all()
+    assert (divergence[~impossible] == 0).all()
+
+
 def heavy(weight_of_rest: float = 0.5) -> NgramTables:
     """A back-off weight of 1000 after `a`: what was seen has nearly all of the shorter context's mass, half of its own."""
     tables = model_tables(["a a"], "witten-bell", 2)
@@ -119,6 +143,7 @@ def heavy(weight_of_rest: float = 0.5) -> NgramTables:
 def test_large_weights_do_not_make_rounding_large() -> None:
     tables = heavy()
     slots = contexts_of(tables, [[3], [4], [BOS]])
+    other = model_tables(["a b a c a d", "e"], "witten-bell", 1)
     clipped = heavy(6e-4)
     clipped.unigrams[[4, 5], 0] = 1.0000005, 0.1
     rows = clipped.whole(eos=True).rows(slots[1:2], logarithms=False)
@@ -131,6 +156,11 @@ def test_large_weights_do_not_make_rounding_large() -> None:
         sums = whole.sums(slots)
         np.testing.assert_allclose(sums[:, 1], (p * log).sum(axis=1), rtol=1e-14)
         assert sums[0, 3] == 1  # the whole distribution was added up
+        unigrams = other.whole(eos=True)
+        divergence = whole.divergences(slots, unigrams, contexts_of(other, [[3]] * 3))
+        with np.errstate(divide="ignore"):
+            expected = [direct(row, np.log(unigrams.after(np.zeros(0, np.uint32))))[0] for row in np.log(p)]
+        np.testing.assert_allclose(divergence, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize(("context", "weight", "most"), [(3, 1.2e7, "1200"), (4, 2.0, "1.8")])

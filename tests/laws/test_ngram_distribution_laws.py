@@ -15,7 +15,8 @@ from tests.laws.test_model_laws import models, texts
 import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.contexts import EventContexts
-from lmgauge.distributions.reduce import reduce
+from lmgauge.distributions.pairs import KullbackLeibler, direct
+from lmgauge.distributions.reduce import reduce, reduce_pair
 from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, TopK
 from lmgauge.models.ngram.packed_tables import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
@@ -124,6 +125,27 @@ def test_an_arpa_file_with_blanks(kind: Any, weight: str, tmp_path: Path) -> Non
         assert columns["entropy"][row] == pytest.approx(-(p * np.where(p > 0, logprob, 0)).sum(), rel=1e-9)
         assert columns["mass"][row] == pytest.approx(p.sum(), rel=1e-12)
         assert columns["top_ids"][row].tolist() == np.argsort(-logprob, kind="stable")[:2].tolist()
+
+
+@settings(max_examples=150)
+@given(st.data(), texts(), texts(unseen=True), some_blocks, st.sampled_from(["sentence", "stream"]), st.booleans())
+def test_divergence_of_two_models(
+    data: st.DataObject, train: list[str], lines: list[str], block_bytes: int, context: str, eos: bool
+) -> None:
+    """Of one vocabulary: both are trained on the same words, in any way, and on other parts of the text."""
+    words = sorted({word for line in train for word in line.replace("\t", " ").split(" ") if word})
+    fixed: dict[str, Any] = {"context": context, "eos": eos, "words": words, "vocabulary": "open", "min_count": 1}
+    pair = [data.draw(models(tokenizers=("whitespace",), **fixed)) for _ in range(2)]
+    pair = [reweighted(model, 1) if data.draw(st.booleans()) else model for model in pair]
+    text = Corpus.from_strings(lines, block_bytes=block_bytes)
+    blocks = list(reduce_pair(*pair, text, KullbackLeibler()))
+    found = np.concatenate([columns["kl_ab"] for _, _, columns in blocks])
+    distributions = [log_distributions(model, text) for model in pair]
+    expected = np.array([direct(a, b)[0] for a, b in zip(*distributions, strict=True)])
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    for model, side in zip(pair, zip(*blocks, strict=True), strict=False):
+        rows = np.concatenate([batch.logprob for batch in side])
+        assert rows.tolist() == np.concatenate([batch.logprob for batch in model.score(text)]).tolist()
 
 
 @settings(max_examples=60)

@@ -199,6 +199,7 @@ def top_words(source: _Source, order: tuple[_U32, _I64], contexts: _U32, k: int,
 def sum_distributions(
     source: _Source, contexts: _U32, memo: tuple[list[_U32], _F64], used: int, rows: _F64
 ) -> tuple[int, int, float]: ...  # rows done, memo used, largest probability looked at
+def divergences(a: _Source, contexts_a: _U32, b: _Source, contexts_b: _U32, divergence: _F64) -> None: ...
 
 # Sums by segment, each after <s>; the largest logarithm above 0 or NaN, else 0
 def sum_ids(model: _Model, ids: _U32, out: _Sums) -> float: ...

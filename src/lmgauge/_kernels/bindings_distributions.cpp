@@ -96,6 +96,11 @@ void bind_distributions(nb::module_& m) {
         const SumsResult result = sum_distributions(source, contexts_view(contexts, source, rows.size()), known, rows);
         return std::tuple(result.done, known.used, result.largest);
     });
+    def(m, "divergences", [](const DistributionSource& a, const Contexts& contexts_a, const DistributionSource& b, const Contexts& contexts_b,
+                             MutableView<double> out) {
+        require(a.model.words() == b.model.words(), "one vocabulary");
+        divergences(a, contexts_view(contexts_a, a, out.size()), b, contexts_view(contexts_b, b, out.size()), out);
+    });
 }
 
 }  // namespace lmgauge

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 
 namespace lmgauge {
 namespace {
@@ -385,6 +386,147 @@ class Sums {
     SumsMemo& memo_;
 };
 
+// What the divergence of a pair of contexts is made of; sums over words that `b` holds possible are finite.
+struct PairSums {
+    double divergence = 0;               // of p_a ln (p_a / p_b), over what both hold possible
+    double mass_a = 0, mass_b = 0;
+    double shared = 0;                   // of p_a, over what both hold possible
+    std::int64_t possible = 0;           // words with p_a > 0
+    std::int64_t ruled_out = 0;          // of these, words with p_b = 0
+    double error = 1;
+
+    void add(double a, double b) {
+        mass_a += a;
+        mass_b += b;
+        if (a > 0) {
+            ++possible;
+            if (b > 0) {
+                divergence += a * std::log(a / b);
+                shared += a;
+            } else {
+                ++ruled_out;
+            }
+        }
+    }
+};
+
+struct PairKey {
+    std::uint32_t a, b;
+    std::uint32_t words;    // of the two contexts
+
+    bool operator==(const PairKey&) const = default;
+};
+
+struct PairHash {
+    std::size_t operator()(const PairKey& key) const {
+        return static_cast<std::size_t>(mix(make_key(key.a, key.b) + (static_cast<std::uint64_t>(key.words) << 21)));
+    }
+};
+
+class Pairs {
+  public:
+    Pairs(const DistributionSource& a, const DistributionSource& b)
+        : rows_a_(a), rows_b_(b), row_a_(a.model.words()), row_b_(b.model.words()) {}
+
+    PairSums of(const Chain& a, std::size_t i, const Chain& b, std::size_t j) {
+        const PairKey key{of_level(a, i), of_level(b, j),
+                          static_cast<std::uint32_t>((i > 0 ? a.words(i) : 0) << 8 | (j > 0 ? b.words(j) : 0))};
+        if (const auto known = memo_.find(key); known != memo_.end()) return known->second;
+        const PairSums sums = i + j == 0 ? whole(a, 0, b, 0) : step(a, i, b, j);
+        memo_.emplace(key, sums);
+        return sums;
+    }
+
+  private:
+    static std::uint32_t of_level(const Chain& chain, std::size_t level) {
+        return level > 0 ? chain.slot(level) : static_cast<std::uint32_t>(chain.uniform());
+    }
+    // Contexts are shortened from the longer one, so that pairs meet again; full contexts first, as they have one level.
+    static std::size_t length(const Chain& chain, std::size_t level) {
+        return level > 0 && chain.uniform() ? std::numeric_limits<std::size_t>::max() : level;
+    }
+
+    PairSums step(const Chain& a, std::size_t i, const Chain& b, std::size_t j) {
+        const bool shorten_a = i > 0 && length(a, i) >= length(b, j), shorten_b = j > 0 && length(b, j) >= length(a, i);
+        const std::size_t lower_i = i - shorten_a, lower_j = j - shorten_b;
+        PairSums rest = of(a, lower_i, b, lower_j);
+        const double weight_a = shorten_a ? a.weight(i) : 1, weight_b = shorten_b ? b.weight(j) : 1;
+        const double error = 1 + std::max(weight_a, weight_b) * rest.error;
+        if (error > kLargestError && !(a.uniform() && b.uniform())) return whole(a, i, b, j);
+
+        PairSums sums, before;
+        const auto change = [&](double p_a, double lower_a, double p_b, double lower_b) {
+            sums.add(p_a, p_b);
+            before.add(lower_a, lower_b);
+        };
+        if (shorten_a) {
+            for (const Child& child : children_a_.of(a, i)) {
+                if (!either(a, b, a.source().word_of(child))) continue;
+                const double p_b = b.value(j, child.word);
+                change(seen(a, child), lower(a, i, child.word), p_b, shorten_b ? b.value(lower_j, child.word) : p_b);
+            }
+        }
+        if (shorten_b) {
+            for (const Child& child : children_b_.of(b, j)) {
+                if (!either(a, b, b.source().word_of(child))) continue;
+                if (shorten_a && !a.unseen() && a.table(i).find(a.slot(i), child.word) != kNone) continue;
+                const double p_a = a.value(i, child.word);
+                change(p_a, shorten_a ? a.value(lower_i, child.word) : p_a, seen(b, child), lower(b, j, child.word));
+            }
+        }
+        finish(sums, rest, before, weight_a, weight_b);
+        sums.error = error;
+        return sums;
+    }
+
+    static bool either(const Chain& a, const Chain& b, std::uint32_t word) {
+        return a.source().possible(word) || b.source().possible(word);
+    }
+    static double seen(const Chain& chain, const Child& child) {
+        return chain.source().possible(child.word) ? static_cast<double>(std::fabs(child.probability)) : 0.0;
+    }
+    static double lower(const Chain& chain, std::size_t level, std::uint32_t word) {
+        return chain.source().possible(word) ? chain.lower_value(level - 1, word) : 0.0;
+    }
+
+    // Adds the words that were seen after neither context: their probabilities are those of before times the weights.
+    static void finish(PairSums& sums, const PairSums& lower, const PairSums& before, double weight_a, double weight_b) {
+        sums.mass_a += weight_a * (lower.mass_a - before.mass_a);
+        sums.mass_b += weight_b * (lower.mass_b - before.mass_b);
+        if (weight_a == 0) return;
+        const std::int64_t possible = lower.possible - before.possible, ruled_out = lower.ruled_out - before.ruled_out;
+        sums.possible += possible;
+        if (weight_b == 0 || possible == ruled_out) {
+            sums.ruled_out += possible;
+            return;
+        }
+        sums.ruled_out += ruled_out;
+        const double shared = lower.shared - before.shared;
+        sums.shared += weight_a * shared;
+        sums.divergence += weight_a * (lower.divergence - before.divergence + std::log(weight_a / weight_b) * shared);
+    }
+
+    PairSums whole(const Chain& a, std::size_t i, const Chain& b, std::size_t j) {
+        PairSums sums;
+        level_row(rows_a_, a, i, row_a_);
+        level_row(rows_b_, b, j, row_b_);
+        for (std::size_t word = 0; word < row_a_.size(); ++word) sums.add(row_a_[word], row_b_[word]);
+        return sums;
+    }
+    static void level_row(Rows& rows, const Chain& chain, std::size_t level, std::vector<double>& row) {
+        if (level > 0 || !chain.uniform()) {
+            rows.fill(chain, level, false, row);
+        } else {
+            for (std::uint32_t word = 0; word < row.size(); ++word) row[word] = chain.base(word);
+        }
+    }
+
+    Rows rows_a_, rows_b_;
+    ChildFinder children_a_, children_b_;
+    std::vector<double> row_a_, row_b_;
+    std::unordered_map<PairKey, PairSums, PairHash> memo_;
+};
+
 }  // namespace
 
 void index_children(const TableView& table, MutableView<std::uint32_t> offsets, MutableView<Child> children) {
@@ -454,6 +596,22 @@ SumsResult sum_distributions(const DistributionSource& source, View<std::uint32_
         rows[done] = sums.of(chain, chain.levels());
     }
     return {done, sums.largest()};
+}
+
+void divergences(const DistributionSource& a, View<std::uint32_t> contexts_a, const DistributionSource& b,
+                 View<std::uint32_t> contexts_b, MutableView<double> divergence) {
+    Pairs pairs(a, b);
+    for (std::size_t i = 0; i < divergence.size(); ++i) {
+        const Chain chain_a(a, contexts_a.data() + i * a.width()), chain_b(b, contexts_b.data() + i * b.width());
+        const PairSums sums = pairs.of(chain_a, chain_a.levels(), chain_b, chain_b.levels());
+        if (!(sums.mass_a > 0) || !(sums.mass_b > 0)) {
+            divergence[i] = std::numeric_limits<double>::quiet_NaN();
+        } else if (sums.ruled_out > 0) {
+            divergence[i] = std::numeric_limits<double>::infinity();
+        } else {
+            divergence[i] = std::max(0.0, sums.divergence / sums.mass_a + std::log(sums.mass_b / sums.mass_a));
+        }
+    }
 }
 
 }  // namespace lmgauge

@@ -1,5 +1,5 @@
 // Whole distributions of an n-gram model: rows over the vocabulary, and sums over a distribution that look at the words seen
-// after its context only. models/ngram/whole.py derives the sums.
+// after its context only. models/ngram/closed_forms.py derives the sums.
 //
 // The context of an event is a row of slots: the last word, the last two words, ... as far as the model has seen them, then
 // kNone. In a model without back-off only the longest counts; kUnseenContext stands first where it was not seen.
@@ -87,5 +87,10 @@ struct SumsResult {
 };
 SumsResult sum_distributions(const DistributionSource& source, View<std::uint32_t> contexts, SumsMemo& memo,
                              MutableView<DistributionSums> rows);
+
+// The Kullback-Leibler divergence, in nats, of the distributions of two models over one vocabulary after the same text; both
+// are divided by their mass first. inf where `b` rules out what `a` holds possible, NaN where either has no mass.
+void divergences(const DistributionSource& a, View<std::uint32_t> contexts_a, const DistributionSource& b,
+                 View<std::uint32_t> contexts_b, MutableView<double> divergence);
 
 }  // namespace lmgauge

@@ -15,7 +15,7 @@ times the whole vocabulary, and what it returns is all that stays.
 May import `text`, `scores`, `numerics` and what every room may; models import it, and so does what reads them.
 """
 
-from lmgauge.distributions.pairs import Divergences
+from lmgauge.distributions.pairs import Divergences, KullbackLeibler
 from lmgauge.distributions.reduce import reduce, reduce_pair
 from lmgauge.distributions.reductions import Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
 from lmgauge.distributions.tile import Tile
@@ -23,6 +23,7 @@ from lmgauge.distributions.tile import Tile
 __all__ = [
     "Divergences",
     "Entropy",
+    "KullbackLeibler",
     "Mass",
     "Moments",
     "PairReduction",

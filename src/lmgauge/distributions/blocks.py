@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.contexts import EventContexts
-from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.reductions import Columns, PairReduction, Reduction
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import UsageError
 from lmgauge.scores import ScoreBatch
@@ -44,7 +44,7 @@ class BlockDistributions(ABC):
     def tiles(self) -> Iterator[Tile]:
         """Yield the tiles, in order; a tile is good until the next is asked for, unless `parallel`."""
 
-    def closed_form(self, reduction: Reduction) -> Columns | None:
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
         """Return the columns of a reduction without looking at all tokens; None where there is no such way."""
         return None
 
@@ -137,8 +137,8 @@ class WrappedDistributions(BlockDistributions):
     def tiles(self) -> Iterator[Tile]:
         return self._inside.tiles()
 
-    def closed_form(self, reduction: Reduction) -> Columns | None:
-        return self._inside.closed_form(reduction)
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
+        return self._inside.closed_form(reduction, other._inside if isinstance(other, WrappedDistributions) else other)
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         # logprob: float64 [rows], nats, of the tokens that came; None if no tile was computed.

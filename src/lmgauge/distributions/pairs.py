@@ -8,7 +8,7 @@ by that share of itself only.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ class Divergences:
 
     def __call__(self, a: Tile, b: Tile) -> Columns:
         a, b = _alike(a, b)
-        figures, masses = _figures(a, b)
+        figures, masses = _figures(a, b, _close_forms)
         names = dict(zip(FIGURES, figures, strict=True))
         ours = largest(a.logprob, self.top_k[-1]) if self.top_k else ()
         return names | {"mass_a": masses[0], "mass_b": masses[1]} | best_tokens(self.top_k, ours, b)
@@ -74,6 +74,25 @@ def best_tokens(top_k: Sequence[int], ours: tuple[NDArray[Any], ...], b: Tile) -
     return columns
 
 
+@dataclass(frozen=True)
+class KullbackLeibler:
+    """The Kullback-Leibler divergence KL(A || B) alone, nats: column `kl_ab`, float64 [n] (Kullback & Leibler 1951).
+
+    As `Divergences` has it; two n-gram models give it without looking at all tokens.
+
+    Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
+        >>> a, b = (Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.5], [0.25, 0.75]))
+        >>> KullbackLeibler()(a, b)["kl_ab"].round(4).tolist()
+        [0.1438]
+    """
+
+    def __call__(self, a: Tile, b: Tile) -> Columns:
+        figures, _ = _figures(*_alike(a, b), _first_close_form)
+        return {"kl_ab": figures[0]}
+
+
 def _alike(a: Tile, b: Tile) -> tuple[Tile, Tile]:
     if type(a.logprob) is type(b.logprob):
         return a, b
@@ -81,26 +100,32 @@ def _alike(a: Tile, b: Tile) -> tuple[Tile, Tile]:
     return one, other
 
 
-def _figures(a: Tile, b: Tile) -> tuple[Floats, tuple[Floats, Floats]]:
-    # Figures of n events, float64 [4, n] in the order of `FIGURES`, and the masses, float64 [n] each.
+def _figures(a: Tile, b: Tile, close_forms: Callable[[Tile, Array], Floats]) -> tuple[Floats, tuple[Floats, Floats]]:
+    # Figures of n events, float64 [figures, n] in the order of `FIGURES`, and the masses, float64 [n] each.
     # What either model rules out, or a mass that is not one, takes the direct sums.
     mass_a, mass_b = (as_numpy(tile.xp.sum(tile.p, axis=1)) for tile in (a, b))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         d = a.logprob - b.logprob
-        figures = _close_forms(a, d)
+        figures = close_forms(a, d)
         if a.logprob.dtype == np.float64:  # rounding of float32 would be more than what is put right
             # KL(A || B) of what is divided by its sum, as sum p_A x = mass_b - mass_a.
             # Masses are 1 but for rounding, which is as large as the divergence of models that nearly agree.
             grown, ratio = mass_b - mass_a, np.log(mass_b / mass_a)
             figures[0] = (figures[0] - grown) / mass_a + ratio
-            figures[1] = (figures[1] + grown) / mass_b - ratio
+            figures[1:2] = (figures[1:2] + grown) / mass_b - ratio
     figures = np.maximum(figures, 0)
     odd = as_numpy(a.xp.maximum(a.xp.max(d, axis=1), -a.xp.min(d, axis=1))) > -0.1 * LOWEST  # ruled out by one of them
     odd |= ~np.isfinite(figures).all(axis=0)
     odd |= (np.abs(mass_a - 1) > _ROUNDED_MASS) | (np.abs(mass_b - 1) > _ROUNDED_MASS)
     for row in np.flatnonzero(odd).tolist():
-        figures[:, row] = direct(*(possible(as_numpy(tile.logprob[row])) for tile in (a, b)))
+        whole = direct(*(possible(as_numpy(tile.logprob[row])) for tile in (a, b)))
+        figures[:, row] = whole[: len(figures)]
     return figures, (mass_a, mass_b)
+
+
+def _first_close_form(a: Tile, d: Array) -> Floats:
+    # float64 [1, n]: KL(A || B) alone; see `_close_forms`.
+    return as_numpy(dot(a.p, d + a.xp.expm1(-d)))[None]
 
 
 def _close_forms(a: Tile, d: Array) -> Floats:

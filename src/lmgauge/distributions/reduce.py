@@ -125,9 +125,12 @@ def reduce_pair(
         return targets | dict(reduction(first, second))
 
     for block, one, two in zip(own, *blocks, strict=True):
-        at_a_time = thread_count(threads) if one.parallel and two.parallel else 1
-        columns = joined(look, together(one.tiles(), two.tiles()), (no_events(one), no_events(two)), at_a_time)
-        first, second = one.finish(columns.pop("logprob_a")), two.finish(columns.pop("logprob_b"))
+        closed = one.closed_form(reduction, two) if len(one) == len(two) else None
+        columns = {} if closed is None else dict(closed)
+        if closed is None:
+            at_a_time = thread_count(threads) if one.parallel and two.parallel else 1
+            columns = joined(look, together(one.tiles(), two.tiles()), (no_events(one), no_events(two)), at_a_time)
+        first, second = one.finish(columns.pop("logprob_a", None)), two.finish(columns.pop("logprob_b", None))
         with_same_events(block, [first, second])
         yield first, second, columns
 

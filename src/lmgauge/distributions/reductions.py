@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import array_api_compat
 import numpy as np
@@ -16,10 +16,41 @@ from numpy.typing import NDArray
 from lmgauge.distributions.tile import Array, Tile, as_numpy, dot, possible
 
 Columns = Mapping[str, NDArray[Any]]
-Reduction = Callable[[Tile], Columns]
-"""What is kept of each distribution: columns by name, each [n] or [n, k]; a model with a closed form knows ours by type."""
-PairReduction = Callable[[Tile, Tile], Columns]
-"""The same of two distributions over the same tokens after the same context."""
+
+
+class Reduction(Protocol):
+    """What is kept of each distribution: any function of a tile. A model with a closed form knows ours by their type.
+
+    Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
+        >>> def most_probable(tile):  # a reduction of one's own, for NumPy and torch alike
+        ...     return {"most": np.asarray(tile.xp.max(tile.p, axis=1))}
+        >>> most_probable(Tile(lambda: np.log([[0.5, 0.25, 0.25]]), np.array([1])))["most"].tolist()
+        [0.5]
+    """
+
+    def __call__(self, tile: Tile) -> Columns:
+        # Columns by name, each [n] or [n, k], of a tile.
+        ...
+
+
+class PairReduction(Protocol):
+    """What is kept of two distributions over the same tokens after the same context: any function of two tiles.
+
+    Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
+        >>> def largest_change(a, b):
+        ...     return {"change": np.abs(a.p - b.p).max(axis=1)}
+        >>> tiles = [Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.5], [0.25, 0.75])]
+        >>> largest_change(*tiles)["change"].tolist()
+        [0.25]
+    """
+
+    def __call__(self, a: Tile, b: Tile) -> Columns:
+        # Columns by name, each [n] or [n, k].
+        ...
 
 
 @dataclass(frozen=True)

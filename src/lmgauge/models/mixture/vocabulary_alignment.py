@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.distributions.blocks import BlockDistributions, WrappedDistributions, distributions_of
-from lmgauge.distributions.reductions import Columns, Reduction, TopK
+from lmgauge.distributions.reductions import Columns, PairReduction, Reduction, TopK
 from lmgauge.distributions.tile import LOWEST, Array, Tile
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.network.tokens import NO_ID, TokenMap
@@ -298,9 +298,9 @@ class _ReorderedDistributions(WrappedDistributions):
             logprob[:, self._missing] = LOWEST
         return logprob
 
-    def closed_form(self, reduction: Reduction) -> Columns | None:
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
         # The ids of the block are not the common ones. No other reduction that has or names ids has a closed form.
-        return None if isinstance(reduction, TopK) else self._inside.closed_form(reduction)
+        return None if other is not None or isinstance(reduction, TopK) else self._inside.closed_form(reduction)
 
 
 _Events = tuple[NDArray[np.int64], NDArray[np.int64]]  # ids of all events, and events of each segment

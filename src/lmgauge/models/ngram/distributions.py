@@ -8,8 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.blocks import BatchDistributions
-from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, Rank, Reduction, TopK
+from lmgauge.distributions.blocks import BatchDistributions, BlockDistributions
+from lmgauge.distributions.pairs import KullbackLeibler
+from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
 from lmgauge.distributions.tile import Tile
 from lmgauge.models.ngram.whole import Contexts, WholeDistributions
 from lmgauge.scores import ScoreBatch
@@ -53,7 +54,12 @@ class NgramBlock(RowBlock):
         super().__init__(whole, batch, contexts)
         self._whole = whole
 
-    def closed_form(self, reduction: Reduction) -> Columns | None:
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
+        if isinstance(other, NgramBlock):
+            same = isinstance(reduction, KullbackLeibler) and self.vocabulary_size == other.vocabulary_size
+            return {"kl_ab": self._whole.divergences(self._contexts, other._whole, other._contexts)} if same else None
+        if other is not None:
+            return None
         if isinstance(reduction, Entropy):
             return {"entropy": np.maximum(0.0, -self._sums[:, 1])}
         if isinstance(reduction, Moments):

@@ -20,12 +20,23 @@ mean, T(h) = sum p (ln p - S(h))^2, follow in the same way, as for the words out
 Models without back-off (`full_context`) fit the same form: h' is then a distribution of ones, q = 1 for each of the V words
 that can come, with M = V, S = T = 0, and g is the probability that h holds for each word that was not seen after it.
 
+Two models A and B over one vocabulary, with contexts a and b and weights g_a and g_b, and K(a, b) = sum p_A ln(p_A / p_B):
+outside C = C(a) + C(b), what was seen after either, p_A = g_a q_A and p_B = g_b q_B, so
+
+    K(a, b) = sum_C p_A ln(p_A / p_B)
+              +  g_a (K(a', b') - sum_C q_A ln(q_A / q_B)  +  ln(g_a / g_b) (M_A(a') - sum_C q_A))
+
+Where one of the two contexts is longer, only that one is shortened: the other's weight is then 1, and nothing of it changes.
+So pairs meet again in their suffixes, and each is computed once for a block of text. Words that B rules out are counted, not
+added (inf - inf is not a number): K is over the others, and infinite if any is left in the end. Both masses are carried
+along, and the divergence is K / M_A + ln(M_B / M_A), that of the distributions divided by their masses.
+
 Ranks and the most probable words take no sum. Of words not seen after the last word, the order is that of the unigrams, and
 a search among these finds how many are above a probability; the words seen are looked at one by one.
 
 Only differences such as M(h') - sum_C q lose digits, and only a weight above one makes an error of the shorter context
-larger: its growth is followed, and where it could pass 256 roundings the whole distribution is added up. The laws hold all
-of it against the direct sums, to 1e-9 of the value.
+larger: its growth is followed, and where it could pass 256 roundings the whole distribution is added up. Equal models are
+exactly 0 apart. The laws hold all of it against the direct sums, to 1e-9 of the value.
 """
 
 from __future__ import annotations
@@ -122,6 +133,17 @@ class WholeDistributions:
         arrays = words.reshape(-1), logarithms.reshape(-1)
         self._tables.check_most(_native.top_words(self._source(len(contexts)), self._order, contexts, k, *arrays))
         return words, logarithms
+
+    def divergences(self, contexts: Contexts, other: WholeDistributions, other_contexts: Contexts) -> Floats:
+        """Return the Kullback-Leibler divergence of distributions from those of another model, nats, float64 [n]."""
+        # inf where the other model rules out what this one holds possible, NaN where either holds nothing possible.
+        # contexts: uint32 [n, order - 1], slots; other_contexts: uint32 [n, its order - 1], its slots after the same text.
+        self._tables.check_file()
+        other._tables.check_file()
+        divergence = np.empty(len(contexts), np.float64)
+        sources = [whole._source(len(contexts)) for whole in (self, other)]
+        _native.divergences(sources[0], contexts, sources[1], other_contexts, divergence)
+        return divergence
 
     def _source(self, distributions: int) -> _Source:
         tables = self._tables
