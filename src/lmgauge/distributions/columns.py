@@ -74,11 +74,8 @@ class TokenEdges:
     def of(cls, spelled: Sequence[bytes], unit: TokenUnit) -> TokenEdges:
         """Return the edges of tokens."""
         # spelled: the bytes of each token, [vocabulary].
-        begins, ends, mixed = (np.zeros(len(spelled), bool) for _ in range(3))
-        for i, piece in enumerate(spelled):
-            core = piece.strip(_WHITE)
-            mixed[i] = bool(core)
-            begins[i], ends[i] = piece[:1] in _EACH_WHITE, piece[-1:] in _EACH_WHITE
+        edges = [(piece[:1] in _EACH_WHITE, piece[-1:] in _EACH_WHITE, bool(piece.strip(_WHITE))) for piece in spelled]
+        begins, ends, mixed = np.array(edges, bool).reshape(-1, 3).T.copy()
         if unit == "word":
             return cls(begins, ends, "whole")
         marking: Marking = "after" if (ends & mixed).any() else "apart" if begins.any() else "none"

@@ -18,9 +18,9 @@ from lmgauge.evaluation.tally import Tally
 from lmgauge.files import naming
 from lmgauge.readable import visible
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, ScoreWriter, read_metadata, read_scores
+from lmgauge.scores.imports.laying import rows, rows_on_text
 from lmgauge.scores.imports.log import Log
 from lmgauge.scores.imports.programs import OUTPUTS, Logs
-from lmgauge.scores.imports.rows import rows, rows_on_text
 from lmgauge.temporaries import scratch_folder
 from lmgauge.text.documents import Corpus
 

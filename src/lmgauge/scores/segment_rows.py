@@ -11,7 +11,7 @@ from operator import attrgetter
 import numpy as np
 
 from lmgauge.errors import InputError
-from lmgauge.scores.table import GivenTokens, ScoreBatch, join_batches
+from lmgauge.scores.table import GivenTokens, ScoreBatch, cut, join_batches
 from lmgauge.text.segments import Segments
 from lmgauge.text.units import pieces
 
@@ -29,22 +29,9 @@ def _one_by_one(batch: ScoreBatch) -> Iterator[ScoreBatch]:
     begin, given = 0, batch.before
     shown = iter(() if given is None else given.by_segment())
     for i, end in enumerate(np.cumsum(batch.segment_events).tolist()):
-        rows, own = slice(begin, end), slice(i, i + 1)
-        extra = {name: values[rows] for name, values in batch.extra.items()}
+        own = slice(i, i + 1)
         before = given and GivenTokens(next(shown), given.counts[own], given.lengths[own], given.crossing[own])
-        yield ScoreBatch(
-            batch.segments[own],
-            batch.segment_events[own],
-            batch.token_ids[rows],
-            batch.strings,
-            batch.logprob[rows],
-            batch.kind[rows],
-            batch.ends[rows],
-            extra,
-            batch.lossy[own],
-            begins=batch.begins[rows],
-            before=before,
-        )
+        yield cut(batch, own, slice(begin, end), before)
         begin = end
 
 

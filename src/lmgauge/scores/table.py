@@ -216,16 +216,8 @@ class ScoreBatch:
             [1, 1]
         """
         bounds = np.concatenate(([0], np.cumsum(self.segment_events)))
-        return replace(
-            self,
-            segments=self.segments[begin:end],
-            segment_events=self.segment_events[begin:end],
-            lossy=self.lossy[begin:end],
-            spans_apart=0,
-            gaps=0,
-            before=None if self.before is None else self.before.of_segments(slice(begin, end)),
-            **self._columns(slice(int(bounds[begin]), int(bounds[end]))),
-        )
+        own = slice(begin, end)
+        return cut(self, own, slice(int(bounds[begin]), int(bounds[end])), self.before and self.before.of_segments(own))
 
     def of_rows(self, rows: NDArray[np.int64]) -> ScoreBatch:
         """Return some of the rows; segments without any stay, and spans begin where that of the row kept before ended.
@@ -246,7 +238,7 @@ class ScoreBatch:
     def _columns(self, rows: slice | NDArray[np.int64]) -> dict[str, Any]:
         # What there is of some of the rows.
         own = {name: getattr(self, name) for name in ("token_ids", "logprob", "kind", "ends", "begins")}
-        chosen: dict[str, Any] = {name: values[rows] for name, values in own.items() if len(values)}
+        chosen: dict[str, Any] = {name: values[rows] if len(values) else values for name, values in own.items()}
         return chosen | {"extra": {name: values[rows] for name, values in self.extra.items()}}
 
     def to_arrow(self, dictionary: pa.Array | None = None) -> pa.RecordBatch:
@@ -279,6 +271,18 @@ class ScoreBatch:
         # Arrow PyCapsules of the batch: pandas, polars and DuckDB read it as it is.
         capsules: tuple[object, object] = self.to_arrow().__arrow_c_array__(requested_schema)
         return capsules
+
+
+def cut(batch: ScoreBatch, own: slice, rows: slice, before: GivenTokens | None) -> ScoreBatch:
+    """Return some segments of a batch with their rows, and what was given before these segments."""
+    return ScoreBatch(
+        batch.segments[own],
+        batch.segment_events[own],
+        strings=batch.strings,
+        lossy=batch.lossy[own],
+        before=before,
+        **batch._columns(rows),
+    )
 
 
 def without_parts(logprob: NDArray[np.float64], *parts: NDArray[Any]) -> NDArray[np.float64]:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from tests.distributions.stored import near_by, normalized, random_logprob, tile
 
-from lmgauge.distributions.pairs import Divergences
-from lmgauge.distributions.stored_rows import stored_rows
-from lmgauge.distributions.tail_estimates import FIGURES, StoredDivergences
+from lmgauge.distributions.pairs import FIGURES, Divergences
+from lmgauge.distributions.stored_rows import StoredDivergences, stored_rows
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.divergence.storage_bounds import StorageError, storage_error
 

@@ -12,7 +12,7 @@ from tests.scores.imports.parsing import noted, parsed
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.runs import open_run
-from lmgauge.scores.imports.log_file import LogFile
+from lmgauge.scores.imports.log import LogFile
 from lmgauge.scores.imports.programs import open_logs
 
 

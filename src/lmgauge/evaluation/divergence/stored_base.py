@@ -12,8 +12,7 @@ from lmgauge.distributions.blocks import Events, distributions_of
 from lmgauge.distributions.pairs import Divergences
 from lmgauge.distributions.reduce import joined, no_events
 from lmgauge.distributions.reductions import Columns
-from lmgauge.distributions.stored_rows import possible_tokens, stored_rows
-from lmgauge.distributions.tail_estimates import StoredDivergences
+from lmgauge.distributions.stored_rows import StoredDivergences, possible_tokens, stored_rows
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, WholeRows, no_rows, whole_rows

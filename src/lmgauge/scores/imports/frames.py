@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from lmgauge.choices import LogUnit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.readable import first_few, visible
-from lmgauge.scores.imports.log import Log, LoggedSegment, score_of
-from lmgauge.scores.imports.log_file import LogFile
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, score_of
 
 _TOKENS = ("token", "word", "piece")
 _SENTENCES = ("sentence_id", "sent_id", "sentid", "sentence", "segment", "item", "text_id", "id")

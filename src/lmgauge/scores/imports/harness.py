@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lmgauge.errors import InputError
-from lmgauge.scores.imports.log import Log, LoggedSegment, shown
-from lmgauge.scores.imports.log_file import LogFile
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, shown
 
 
 def recognizes(head: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""What a program wrote of one segment, and what is to be said of all of them."""
+"""A file of another program, what it says of each segment, and what is to be said of all of them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,136 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmgauge.choices import LogUnit
+from lmgauge.choices import Format, LogUnit
 from lmgauge.errors import InputError, UsageError
+from lmgauge.json_text import from_json
 from lmgauge.numerics.units import bits_to_nats, log10_to_nats
 from lmgauge.readable import visible
+from lmgauge.records.compression import read_chunks
+from lmgauge.records.formats import reader_of
+from lmgauge.records.lines import UTF8_BOM, cut_lines, line_blocks
+from lmgauge.records.records import Fields, RecordReader, Row
+from lmgauge.records.separated import Reader as SeparatedReader
+from lmgauge.records.sources import Source, find_sources
 from lmgauge.scores.spans import Piece
 
 TO_NATS: dict[LogUnit, Callable[[float], float]] = {"nats": float, "bits": bits_to_nats, "log10": log10_to_nats}
 _ROUNDING = 1e-4  # nats: programs round a certain event to a little more than probability one
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _MOST_SHOWN = 60
+HEAD_BYTES = 1 << 20
+_LARGEST_VALUE = 1 << 28
+"""Bytes of a JSON value that is held at a time."""
+_LONGEST_CELL = 1 << 22
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A file that a program wrote."""
+
+    path: Path
+
+    @cached_property
+    def source(self) -> Source:
+        """Return the file as records are read from it."""
+        return find_sources(self.path)[0]
+
+    @cached_property
+    def head(self) -> bytes:
+        """Return the first bytes, by which the program is recognized."""
+        head = next(read_chunks(self.source, HEAD_BYTES), b"")[:HEAD_BYTES]
+        if not head.strip():
+            raise InputError(f"{self.path}: is empty")
+        return head.removeprefix(UTF8_BOM)
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns, if it is a table; the fields of its first record, if it has some."""
+        reader = self._reader()
+        if isinstance(reader, SeparatedReader):
+            return reader.names(self.head)
+        try:
+            return list(next(self.rows()).fields)
+        except (InputError, StopIteration):
+            return []
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of a table."""
+        return self._reader().rows()
+
+    def _reader(self) -> RecordReader:
+        source = self.source
+        if source.format == "text":  # its format is told by its beginning, as its name does not
+            first = self.head.partition(b"\n")[0]
+            form: Format = "jsonl" if self.head.lstrip()[:1] == b"{" else "tsv" if b"\t" in first else "csv"
+            source = replace(source, format="parquet" if self.head.startswith(b"PAR1") else form)
+        return reader_of(source, Fields(quotes=True))
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Yield lines with their numbers, counted from 1, without their ends; bytes that are not UTF-8 as surrogates."""
+        for block in line_blocks(self.source, _CHUNK):
+            for number, line in enumerate(cut_lines(block.content), block.first):
+                yield number, line.rstrip(b"\r").decode("utf-8", "surrogateescape")
+
+    def cells(self) -> Iterator[tuple[int, str, bool]]:
+        """Yield what stands between tabs and ends of lines."""
+        # The line's number, the cell, and whether it is the line's last.
+        # A line may be as long as the file; it is never held whole.
+        line, rest = 1, b""
+        for chunk in read_chunks(self.source, _CHUNK):
+            *parts, rest = re.split(rb"([\t\n])", rest + chunk)
+            for cell, end in zip(parts[::2], parts[1::2], strict=True):
+                yield line, cell.decode("utf-8", "surrogateescape"), end == b"\n"
+                line += end == b"\n"
+            if len(rest) > _LONGEST_CELL:
+                raise InputError(f"{self.path}, line {line}: has {len(rest):,} bytes without a tab; is it a log?")
+        if rest:
+            yield line, rest.decode("utf-8", "surrogateescape"), True
+
+    def values(self) -> Iterator[tuple[str, Any]]:
+        """Yield JSON values and where they are: those of JSON lines, the items of one array, or one value."""
+        whole = self._one_value()
+        if whole is None:
+            for number, line in self.lines():
+                if line.strip():
+                    where = f"{self.path}, line {number}"
+                    yield where, _parsed(line, where)
+        elif isinstance(whole, list):
+            for number, item in enumerate(whole, 1):
+                yield f"{self.path}, item {number}", item
+        else:
+            yield str(self.path), whole
+
+    def _one_value(self) -> Any:
+        # File's only JSON value; None if it is JSON lines: its first line is a value, and another follows.
+        first, _, more = self.head.partition(b"\n")
+        if more.strip() or len(self.head) == HEAD_BYTES:
+            try:
+                if not isinstance(from_json(first), list) or more.lstrip()[:1] in (b"[", b"{"):
+                    return None
+            except ValueError:
+                pass  # a value goes on over the end of the line
+        content = bytearray()
+        for chunk in read_chunks(self.source, _CHUNK):
+            content += chunk
+            if len(content) > _LARGEST_VALUE:
+                raise InputError(
+                    f"{self.path}: is one JSON value of more than {_LARGEST_VALUE:,} bytes; write it as JSON lines"
+                )
+        return _parsed(content.decode("utf-8-sig", "surrogateescape"), str(self.path))
+
+
+def _parsed(text: str | bytes, where: str) -> Any:
+    try:
+        return from_json(text)
+    except ValueError as error:
+        raise InputError(f"{where}: is not JSON: {error}") from error
 
 
 class LoggedSegment(NamedTuple):
@@ -60,15 +176,6 @@ class LoggedSegment(NamedTuple):
         return self.after(before, given)._replace(headless=self.headless and not before, crosses=begin < given)
 
 
-class LoggedWord(NamedTuple):
-    """A word of a sentence, as toolkits of n-gram models print it."""
-
-    text: str  # bytes that are not UTF-8 as surrogates
-    kind: int  # as in the score table
-    order: int  # of the n-gram that matched; 0 where it is not known
-    log10: float
-
-
 @dataclass
 class Log:
     """What is found out while the files of one program are read."""
@@ -102,13 +209,6 @@ class Log:
         if math.isnan(nats) or nats > _ROUNDING:
             raise InputError(f"{where}: a log-probability is {shown(value)}; it must be the logarithm of a probability")
         return min(nats, 0.0)
-
-
-def sentence(where: str, words: Sequence[LoggedWord], log: Log) -> LoggedSegment:
-    """Return the segment of a sentence of words."""
-    pieces = [word.text.encode("utf-8", "surrogateescape") for word in words]
-    logprob: list[float | None] = [log.nats(word.log10, where) for word in words]
-    return LoggedSegment(where, pieces, logprob, [word.kind for word in words], [word.order for word in words])
 
 
 def score_of(value: object, where: str) -> float:

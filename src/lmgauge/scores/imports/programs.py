@@ -10,9 +10,8 @@ from lmgauge.choices import PROGRAMS, LogUnit, Program
 from lmgauge.errors import InputError, UsageError
 from lmgauge.readable import first_few
 from lmgauge.records.formats import format_of
-from lmgauge.scores.imports import frames, harness, kenlm, llama_cpp, replies, srilm
-from lmgauge.scores.imports.log import Log, LoggedSegment
-from lmgauge.scores.imports.log_file import LogFile
+from lmgauge.scores.imports import frames, harness, printed, replies
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,9 @@ OUTPUTS: dict[Program, ProgramOutput] = {
     "lm-evaluation-harness": ProgramOutput(harness.recognizes, harness.parse, unit="document", has_text=True),
     "vllm": ProgramOutput(replies.recognizes_vllm, replies.parse_vllm),
     "openai": ProgramOutput(replies.recognizes_openai, replies.parse_openai),
-    "llama.cpp": ProgramOutput(llama_cpp.recognizes, llama_cpp.parse, unit="chunk", places=False),
-    "srilm": ProgramOutput(srilm.recognizes, srilm.parse, unit="word", words=True),
-    "kenlm": ProgramOutput(kenlm.recognizes, kenlm.parse, unit="word", words=True),
+    "llama.cpp": ProgramOutput(printed.recognizes_llama_cpp, printed.parse_llama_cpp, unit="chunk", places=False),
+    "srilm": ProgramOutput(printed.recognizes_srilm, printed.parse_srilm, unit="word", words=True),
+    "kenlm": ProgramOutput(printed.recognizes_kenlm, printed.parse_kenlm, unit="word", words=True),
     "minicons": ProgramOutput(frames.recognizes, frames.parse),
     "score-table": ProgramOutput(lambda head: False),  # known by its columns
 }

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lmgauge.errors import InputError
-from lmgauge.scores.imports.log import Log, LoggedSegment, number
-from lmgauge.scores.imports.log_file import LogFile
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, number
 from lmgauge.scores.spans import Piece
 
 OWN_OUTPUT = (

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from lmgauge.distributions.pairs import Divergences
-from lmgauge.distributions.stored_rows import StoredRows, stored_rows
-from lmgauge.distributions.tail_estimates import FIGURES, StoredDivergences
+from lmgauge.distributions.pairs import FIGURES, Divergences
+from lmgauge.distributions.stored_rows import StoredDivergences, StoredRows, stored_rows
 from lmgauge.distributions.tile import Tile
 from tests.distributions.stored import near_by, normalized, random_logprob, tile
 
