@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -152,14 +152,24 @@ def _failed(
 _MOST_LINES = 20
 
 
-def plain_lines(rules: FilterRules) -> list[str]:
-    """Return the rules that have a number of their own, in words."""
+def rule_lines(rules: FilterRules, models: Sequence[str], percentiles: Percentiles | None = None) -> Iterator[str]:
+    """Yield what the rules are, a line for each, with the numbers that apply to each group.
+
+    >>> from lmgauge.filtering.options import FilterRules
+    >>> list(rule_lines(FilterRules(max_perplexity=1000, min_bytes=200), ["en"]))
+    ['at least 200 bytes', 'perplexity of at most 1,000']
+    """
+    # models: names of those that score.
     values = vars(rules) | {"max_unseen": rules.max_unseen and 100 * rules.max_unseen}
-    return [rule.words.format(values[name]) for name, rule in RULES.items() if values[name] is not None]
+    yield from (rule.words.format(values[name]) for name, rule in RULES.items() if values[name] is not None)
+    if percentiles is not None and rules.needs_percentiles:
+        yield from _percentile_lines(rules, rules.counting(models), percentiles)
+    if rules.judged_by is not None and len(models) > 1:
+        yield f"model {rules.judged_by!r} counts"
 
 
-def percentile_lines(rules: FilterRules, models: list[str], percentiles: Percentiles) -> Iterator[str]:
-    """Yield what percentiles come to, for each group and model."""
+def _percentile_lines(rules: FilterRules, models: list[str], percentiles: Percentiles) -> Iterator[str]:
+    # What percentiles come to, for each group and model.
     groups = [name for name in percentiles.groups if any(percentiles.has_own(model, name) for model in models)]
     rest = "all other documents" if groups else "all documents"
     rows = [(group, model) for group in [*groups, *([None] * percentiles.has_stand_in)] for model in models]
