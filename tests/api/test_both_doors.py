@@ -205,13 +205,16 @@ def test_all_that_was_chosen_is_recorded(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_s_own_options_are_what_it_scored_with() -> None:
-    class Own:
+    class Other(lmgauge.CustomModel):
+        """Follows no options."""
+
+    class Own(Other):
         options = ScoringOptions(context=8)
 
     shared: dict[str, Any] = {"by_group": False, "columns": ()}
     given = ScoringOptions(context=4)
-    assert run_settings(Own(), {}, **shared, scoring=given)["context"] == 8
-    assert run_settings(object(), {}, **shared, scoring=given)["context"] == 4
+    assert run_settings(Own([]), {}, **shared, scoring=given)["context"] == 8
+    assert run_settings(Other([]), {}, **shared, scoring=given)["context"] == 4
 
 
 def test_columns_need_a_place(folder: Path) -> None:

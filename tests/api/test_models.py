@@ -92,7 +92,8 @@ def test_evaluate_one_several_and_groups(text: Path, tmp_path: Path) -> None:
 def test_progress_is_told_in_words(text: Path) -> None:
     stages: list[str] = []
     lmgauge.train("kneser-ney", text, prune=1e-9, progress=stages.append)
-    assert [stage.split(" ")[0] for stage in stages] == ["reading", "counting", "estimating", "pruning"]
+    words = "reading counting asking adjusting summing estimating dealing pruning: measuring placing"
+    assert list(dict.fromkeys(stage.split(" ")[0] for stage in stages)) == words.split(" ")
 
 
 def test_errors_are_ours_and_say_where(text: Path, tmp_path: Path) -> None:

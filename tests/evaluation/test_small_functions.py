@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmgauge.evaluation import bounds, notes
+from lmgauge.evaluation import bounds, evaluate
 from lmgauge.evaluation.audit import results, rows, spelling
 from lmgauge.evaluation.comparison import documents
 from lmgauge.evaluation.diagnosis import mutual_information
@@ -42,6 +42,6 @@ def test_base_file() -> None:
 
 
 def test_notes() -> None:
-    assert [note.partition(":")[0] for note in notes.whole_text_notes(notes.Tally(crossing_tokens=3))] == [
+    assert [note.partition(":")[0] for note in evaluate.whole_text_notes(evaluate.Tally(crossing_tokens=3))] == [
         "segments that begin inside a token which begins in the given text"
     ]

@@ -132,12 +132,12 @@ class Index:
         return {"row": rows, "events": events, "oov": np.diff(unseen)} | figures
 
     def _of_text(self, block: Segments, batch: ScoreBatch) -> dict[str, NDArray[Any]]:
-        given = block.starts if block.given_starts is None else block.given_starts
-        first = int(given[0])
+        leads = block.starts if block.given_starts is None else block.given_starts
+        first = int(leads[0])
         before = len(self.text) - first  # from places in the block to those in all of the text
         self.text.append(block.data[first : int(block.ends[-1])])
         values: dict[str, NDArray[Any]] = {"bytes": segment_bytes(block, batch, self._policy), "line": block.lines()}
-        values |= {"given": given + before, "start": block.starts + before, "end": block.ends + before}
+        values |= {"given": leads + before, "start": block.starts + before, "end": block.ends + before}
         values["source"] = np.full(len(block), self.sources.setdefault(block.source, len(self.sources)))
         if block.groups is not None:
             values["group"] = block.groups

@@ -94,7 +94,7 @@ class CustomModel(ScoresStrings):
     Attributes:
         label: short name for signatures.
         fingerprint: hexadecimal digest of all that determines the probabilities, if there is one.
-        context_policy: segments are contexts of their own.
+        context_policy: segments are contexts of their own; a class may say another as text, such as "stream".
         tolerance: by how many nats rows may differ when they are scored again, for models that compute in float32.
 
     Example:
@@ -111,6 +111,11 @@ class CustomModel(ScoresStrings):
     fingerprint = "custom"
     context_policy = ContextPolicy()
     reserved: ReservedPolicy
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if isinstance(policy := vars(cls).get("context_policy"), str):
+            cls.context_policy = ContextPolicy.parse(policy)
 
     def __init__(
         self,

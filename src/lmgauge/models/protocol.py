@@ -221,7 +221,7 @@ class Traits(Protocol):
 class LanguageModel(Backend, Traits, Protocol):
     """A language model, as evaluation, sampling and audits know it.
 
-    A model of your own needs the eight members of `lmgauge.models.Backend`, and has what it says beyond them of `Traits`.
+    A model of your own needs the eight members of `lmgauge.models.protocol.Backend`; it has what it says of `Traits` there.
 
     Attributes:
         label: short name for signatures, e.g. `mkn5`.

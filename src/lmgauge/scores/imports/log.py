@@ -52,7 +52,7 @@ class LoggedSegment(NamedTuple):
         return self.part(first, ends=[end - offset for end in self.ends[first:]])
 
     def behind(self, given: int) -> LoggedSegment:
-        """Return the tokens that end behind given text of so many bytes, with their places in what follows it."""
+        """Return the tokens that end behind the first `given` bytes, with their places in what follows these."""
         if not given:
             return self
         before = bisect_right(self.ends, given)
