@@ -10,15 +10,16 @@ from collections.abc import Callable
 
 import pytest
 
-from lmgauge.threads import StoppedError, go_on, map_as_done, map_beside, map_in_order, run_ranges, run_workers
+from lmgauge.threads import StoppedError, go_on, map_as_done, map_beside, map_in_order, run_ranges
 
 NESTED = """
-from lmgauge.threads import map_in_order, run_ranges, run_workers
+from lmgauge.threads import map_in_order, run_ranges
 
 def work(i):
-    return sum(run_workers(lambda j: 10 * i + j, 2)), list(map_in_order(abs, [-i], 2)), run_ranges(lambda a, b: b - a, 5, 2)
+    sums = sum(map_in_order(lambda j: 10 * i + j, range(2), 2))
+    return sums, list(map_in_order(abs, [-i], 2)), run_ranges(lambda a, b: b - a, 5, 2)
 
-print(run_workers(work, 2), list(map_in_order(work, range(3), 2)))
+print(list(map_in_order(work, range(2), 2)), list(map_in_order(work, range(3), 2)))
 """
 
 
@@ -31,7 +32,6 @@ def test_workers_that_ask_for_workers_do_not_wait_for_each_other() -> None:
 
 def test_order_does_not_depend_on_threads() -> None:
     for threads in (1, 2, 3):
-        assert run_workers(lambda i: 10 * i, threads) == [0, 10, 20][:threads]
         assert sum(run_ranges(lambda begin, end: end - begin, 7, threads)) == 7
         assert list(map_in_order(abs, [-3, 1, -2], threads)) == [3, 1, 2]
         assert list(map_beside(abs, [-3, 1, -2], threads)) == [3, 1, 2]
@@ -59,7 +59,7 @@ def test_items_are_yielded_as_they_are_done_and_few_are_at_work() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_errors_of_workers_are_raised(threads: int) -> None:
     with pytest.raises(ZeroDivisionError):
-        run_workers(lambda i: 1 // i, threads)
+        run_ranges(lambda begin, end: 1 // begin, threads, threads)
     with pytest.raises(ZeroDivisionError):
         list(map_in_order(lambda i: 1 // i, [1, 0], threads))
     with pytest.raises(ZeroDivisionError):
@@ -69,7 +69,7 @@ def test_errors_of_workers_are_raised(threads: int) -> None:
 @pytest.mark.parametrize(
     "run",
     [
-        lambda work: run_workers(work, 3),
+        lambda work: run_ranges(lambda begin, end: work(begin), 3, 3),
         lambda work: list(map_in_order(work, range(3), 3)),
         lambda work: list(map_as_done(work, range(3), 3)),
     ],
@@ -89,7 +89,7 @@ def test_workers_that_wait_stop_when_another_fails(run: Callable[[Callable[[int]
 
     with pytest.raises(ZeroDivisionError):
         run(work)
-    run_workers(lambda _: free.wait(), 3)
+    list(map_in_order(lambda _: free.wait(), range(3), 3))
     assert sorted(stopped) == [1, 2]
 
 

@@ -11,18 +11,16 @@ _PLAIN = {"≥": ">=", "–": "-", "∞": "inf", "×": "x", "σ": "sd", "…": "
 _PLAIN |= dict.fromkeys("▌▋▊▉█", "#") | dict.fromkeys("▏▎▍", "")
 
 
-def visible(text: str, keep: str = "") -> str:
+def visible(text: str, keep: str = "", sign: Callable[[str], str] | None = None) -> str:
     """Return a text with signs for its control characters: escapes, bells, C1 controls, marks that turn the direction."""
-    return _with_signs(text, keep, _shown)
+    # sign: makes that of a character; by default one that standard output can show.
+    sign = sign or _shown
+    return text if text.isprintable() else "".join(each if each in keep else sign(each) for each in text)
 
 
 def visible_on_page(text: str, keep: str = "") -> str:
     """Return a text as `visible` does, with the signs of Unicode whatever standard output can show."""
-    return _with_signs(text, keep, _sign)
-
-
-def _with_signs(text: str, keep: str, sign: Callable[[str], str]) -> str:
-    return text if text.isprintable() else "".join(each if each in keep else sign(each) for each in text)
+    return visible(text, keep, _sign)
 
 
 def readable(text: str) -> str:

@@ -90,16 +90,10 @@ def go_on(seconds: float = 0.0) -> None:
         time.sleep(seconds)
 
 
-def run_workers(work: Callable[[int], _Out], threads: int) -> list[_Out]:
-    """Return `[work(0), ..., work(threads - 1)]`, each made in a thread of its own; raises what `work` raises."""
-    # Where one of such threads calls it, it does all the work itself.
-    return list(map_in_order(work, range(threads), threads))
-
-
 def run_ranges(work: Callable[[int, int], _Out], size: int, threads: int) -> list[_Out]:
     """Return `work(begin, end)` of ranges that tile `0 .. size`, in order; raises what `work` raises."""
     bounds = [size * i // threads for i in range(threads + 1)]
-    return run_workers(lambda i: work(bounds[i], bounds[i + 1]), threads)
+    return list(map_in_order(lambda i: work(bounds[i], bounds[i + 1]), range(threads), threads))
 
 
 def map_in_order(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Iterator[_Out]:

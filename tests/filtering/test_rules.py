@@ -13,7 +13,7 @@ from lmgauge.filtering.documents import DocumentScores, Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.rules import BUCKETS, REASONS, judge
+from lmgauge.filtering.rules import BUCKETS, REASONS, judge, rule_lines
 
 
 def percentiles_of(models: int = 1) -> Percentiles:
@@ -94,7 +94,7 @@ def test_the_rules_say_which_numbers_apply() -> None:
     rules = FilterRules(
         *(1000.0, 2.0), keep="p10..p70", min_bytes=200, max_bytes=10**6, min_tokens=5, max_unseen=0.25, buckets="p33,p67"
     )
-    assert rules.describe(["m0"], percentiles_of()) == [
+    assert list(rule_lines(rules, ["m0"], percentiles_of())) == [
         "at least 200 bytes",
         "at most 1,000,000 bytes",
         "at least 5 tokens",
@@ -105,7 +105,7 @@ def test_the_rules_say_which_numbers_apply() -> None:
         "lang 'b': perplexity above 220 (p10), at most 340 (p70), buckets cut at 266 and 334 (p33,p67)",
         "all other documents: perplexity above 41 (p10), at most 284 (p70), buckets cut at 134 and 272 (p33,p67)",
     ]
-    assert FilterRules(keep="p0..p100", judged_by="m1").describe(["m0", "m1"], percentiles_of(2)) == [
+    assert list(rule_lines(FilterRules(keep="p0..p100", judged_by="m1"), ["m0", "m1"], percentiles_of(2))) == [
         "lang 'a': perplexity of any height",
         "lang 'b': perplexity of any height",
         "all other documents: perplexity of any height",
@@ -117,5 +117,5 @@ def test_many_groups_are_described_in_few_lines() -> None:
     sample = PercentileSample(1, SampleSettings(group="site"))
     keys, groups = document_keys("x", np.arange(1, 61), 1), Groups.of([f"s{k % 30:02}" for k in range(60)])
     sample.add(keys, groups, np.arange(1.0, 61.0)[:, None][sample.wanted(keys, groups)])
-    lines = FilterRules(keep="..p50").describe(["m"], Percentiles.learn(sample, {"m": "model:m"}, least=2))
+    lines = list(rule_lines(FilterRules(keep="..p50"), ["m"], Percentiles.learn(sample, {"m": "model:m"}, least=2)))
     assert (len(lines), lines[0], lines[-1]) == (21, "site 's00': perplexity at most 1 (p50)", "and 11 more")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lmgauge.errors import MissingExtraError
-from lmgauge.threads import run_workers
+from lmgauge.threads import map_in_order
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 from lmgauge.work.executor import Task
 from lmgauge.work.ray_engine import _do
@@ -83,7 +83,7 @@ def add(parts: list[Stored], read: Read) -> Iterator[Array]:
 
 def fail(how: str, read: Read) -> Iterator[Array]:
     """Make one array of two, and fail."""
-    yield np.array([len(run_workers(lambda _: 0, 2))])
+    yield np.array([len(list(map_in_order(lambda _: 0, range(2), 2)))])
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     raise MissingExtraError("regex", extra="translation") if how == "extra" else ZeroDivisionError("division by zero")

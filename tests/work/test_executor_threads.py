@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lmgauge.errors import InputError
-from lmgauge.threads import run_workers
+from lmgauge.threads import map_in_order
 from lmgauge.work.engine import Array, Read, Stored, make_arrays
 from lmgauge.work.executor import Crew, Task
 from lmgauge.work.folder_engine import ArrayFolder
@@ -20,7 +20,7 @@ from lmgauge.work.folder_engine import ArrayFolder
 def threads_of(begun: threading.Barrier, read: Read) -> Iterator[Array]:
     """Wait until two tasks are at work, then count the threads that do what the task gives away."""
     begun.wait(60)
-    names = run_workers(lambda _: threading.get_ident(), 2)
+    names = list(map_in_order(lambda _: threading.get_ident(), range(2), 2))
     yield np.array([len(set(names)), *names])
 
 

@@ -20,7 +20,7 @@ from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.results import EXAMPLES, Drawn, Example, PlanSummary, Problem, Tally, example_text
-from lmgauge.filtering.rules import BUCKETS, REASONS, Judgement, Reason, judge
+from lmgauge.filtering.rules import BUCKETS, REASONS, Judgement, Reason, judge, rule_lines
 from lmgauge.filtering.scorer import CHOSEN, Model, Scorer
 from lmgauge.json_text import to_json
 from lmgauge.models.network.options import ScoringOptions
@@ -96,7 +96,7 @@ class FilterPlan:
 
     def summary(self) -> PlanSummary:
         """Return what a result says of the decisions."""
-        rules = tuple(self.rules.describe(self.scorer.names, self.percentiles))
+        rules = tuple(rule_lines(self.rules, self.scorer.names, self.percentiles))
         return PlanSummary(tuple(self.scorer.names), self.signatures, rules, self.options.group_field, self.options.by)
 
     def described(self) -> dict[str, Any]:

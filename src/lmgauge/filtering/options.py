@@ -204,26 +204,6 @@ class FilterRules:
         """
         return [name for name in models if self.judged_by in (None, name)]
 
-    def describe(self, models: Sequence[str], percentiles: Percentiles | None = None) -> list[str]:
-        """Return what the rules are, a line for each, with the numbers that apply to each group.
-
-        Args:
-            models: names of the models that score.
-            percentiles: to judge by.
-
-        Example:
-            >>> FilterRules(max_perplexity=1000, min_bytes=200).describe(["en"])
-            ['at least 200 bytes', 'perplexity of at most 1,000']
-        """
-        from lmgauge.filtering.rules import percentile_lines, plain_lines
-
-        lines = plain_lines(self)
-        if percentiles is not None and self.needs_percentiles:
-            lines += percentile_lines(self, self.counting(models), percentiles)
-        if self.judged_by is not None and len(models) > 1:
-            lines.append(f"model {self.judged_by!r} counts")
-        return lines
-
 
 @settings
 class FilterWork(Sharing):

@@ -16,10 +16,6 @@ from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Judgement, Reason
 from lmgauge.result_columns import plain_values
 from lmgauge.result_list import Tabled
 
-_LAST = (
-    *("rules", "group_field", "by", "signatures", "models", "groups", "examples"),
-    *("scored", "stays", "totals", "stay_totals"),
-)
 K = TypeVar("K", bound=str | None)
 STAYS = REASONS[0]
 EXAMPLES = 5
@@ -284,7 +280,7 @@ class PlanSummary:
 
 
 @dataclass(frozen=True, repr=False)
-class FilteredDocuments(PlanSummary, Tabled):
+class FilteredDocuments(Tabled):
     """What became of the documents of some files.
 
     Attributes:
@@ -329,9 +325,14 @@ class FilteredDocuments(PlanSummary, Tabled):
     reasons: Mapping[str, int]
     problems: Mapping[str, int]
     first_problems: Mapping[str, str]
-    groups: tuple[GroupTally, ...]
     buckets: Mapping[str, int]
     stand_in: int
+    rules: tuple[str, ...]
+    group_field: str | None
+    by: str | None
+    signatures: Mapping[str, str]
+    models: tuple[str, ...]
+    groups: tuple[GroupTally, ...]
     examples: Mapping[str, Sequence[Example]]
     scored: PerplexityHistogram
     stays: PerplexityHistogram
@@ -373,11 +374,6 @@ class FilteredDocuments(PlanSummary, Tabled):
             stays=histogram("stays"),
             **{name: getattr(total, name) for name in ("records", "bytes", "stand_in", "totals", "stay_totals")},
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain values; examples with their texts, histograms as pairs of bin and count."""
-        own: dict[str, Any] = plain_values(self)
-        return own | {name: own.pop(name) for name in _LAST}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one row per group."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -81,15 +82,16 @@ def judge(
     rules.check([*scores.sums], percentiles)
     groups = Groups.none(len(scores)) if groups is None else groups
     models = rules.counting([*scores.sums])
+    scores = replace(scores, sums={name: scores.sums[name] for name in models})
     (low, high, head, middle), stand_in = _bounds(rules, models, groups, percentiles)
     reasons = np.zeros(len(scores), np.uint8)
-    failed = _failed(rules, scores, models, low, high)
+    failed = _failed(rules, scores, low, high)
     for code, reason in enumerate(REASONS):
         if reason in failed:
             reasons[failed[reason].any(axis=1) & (reasons == 0)] = code
     buckets = np.full(len(scores), NO_BUCKET, np.uint8)
     if rules.buckets is not None:
-        perplexity = scores.sums[models[0]].perplexity
+        perplexity = scores.perplexity[:, 0]
         above = (perplexity > head[:, 0]).astype(np.uint8) + (perplexity > middle[:, 0])
         buckets = np.where(np.isnan(perplexity), buckets, above)
     return Judgement(reasons, buckets, stand_in)
@@ -126,13 +128,10 @@ def ends_of(
     return value(low) if low else None, None if high in (None, 100) else value(high), cuts
 
 
-def _failed(
-    rules: FilterRules, scores: DocumentScores, models: list[str], low: Floats, high: Floats
-) -> dict[Reason, NDArray[np.bool_]]:
+def _failed(rules: FilterRules, scores: DocumentScores, low: Floats, high: Floats) -> dict[Reason, NDArray[np.bool_]]:
     # By the reasons of rules that apply, which documents fail them: bool [documents, models], or [documents, 1] of what no
     # model decides. A NaN is neither above nor below.
-    sums = [scores.sums[name] for name in models]
-    perplexity = np.stack([own.perplexity for own in sums], axis=1)
+    sums, perplexity = scores.sums.values(), scores.perplexity
     tokens, unseen = (np.stack(own, axis=1) for own in ([o.events for o in sums], [o.unseen_share() for o in sums]))
     figures = {"bytes": scores.bytes[:, None], "perplexity": perplexity, "tokens": tokens, "unseen": unseen}
     bounds = [(rule, bound) for name, rule in RULES.items() if (bound := getattr(rules, name)) is not None]
@@ -152,14 +151,24 @@ def _failed(
 _MOST_LINES = 20
 
 
-def plain_lines(rules: FilterRules) -> list[str]:
-    """Return the rules that have a number of their own, in words."""
+def rule_lines(rules: FilterRules, models: Sequence[str], percentiles: Percentiles | None = None) -> Iterator[str]:
+    """Yield what the rules are, a line for each, with the numbers that apply to each group.
+
+    >>> from lmgauge.filtering.options import FilterRules
+    >>> list(rule_lines(FilterRules(max_perplexity=1000, min_bytes=200), ["en"]))
+    ['at least 200 bytes', 'perplexity of at most 1,000']
+    """
+    # models: names of those that score.
     values = vars(rules) | {"max_unseen": rules.max_unseen and 100 * rules.max_unseen}
-    return [rule.words.format(values[name]) for name, rule in RULES.items() if values[name] is not None]
+    yield from (rule.words.format(values[name]) for name, rule in RULES.items() if values[name] is not None)
+    if percentiles is not None and rules.needs_percentiles:
+        yield from _percentile_lines(rules, rules.counting(models), percentiles)
+    if rules.judged_by is not None and len(models) > 1:
+        yield f"model {rules.judged_by!r} counts"
 
 
-def percentile_lines(rules: FilterRules, models: list[str], percentiles: Percentiles) -> Iterator[str]:
-    """Yield what percentiles come to, for each group and model."""
+def _percentile_lines(rules: FilterRules, models: list[str], percentiles: Percentiles) -> Iterator[str]:
+    # What percentiles come to, for each group and model.
     groups = [name for name in percentiles.groups if any(percentiles.has_own(model, name) for model in models)]
     rest = "all other documents" if groups else "all documents"
     rows = [(group, model) for group in [*groups, *([None] * percentiles.has_stand_in)] for model in models]

@@ -297,7 +297,7 @@ class Scorer:
             schema: of the tables.
 
         Raises:
-            InputError: a name of the new columns is taken.
+            InputError: as in `score_batch`: a column that is read is missing or holds other values, or a name is taken.
 
         Example:
             >>> import lmgauge, pyarrow as pa
@@ -305,12 +305,7 @@ class Scorer:
             >>> Scorer({"lap2": model}).arrow_schema(pa.schema({"text": pa.string()})).names[-2:]
             ['lap2_unseen', 'score_problem']
         """
-        import pyarrow as pa
-
-        self.refuse_taken(schema.names)
-        for name, array in self.score_documents(Documents.of([]), []).arrow_columns().items():
-            schema = schema.append(pa.field(name, array.type))
-        return schema.append(pa.field(PROBLEM_COLUMN, pa.string()))
+        return self.score_batch(schema.empty_table()).schema
 
     def map_arrow(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield scored record batches, as Spark's `mapInArrow` wants them.

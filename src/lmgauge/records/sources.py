@@ -76,14 +76,12 @@ def table_rows(path: str | os.PathLike[str], what: str, *, quotes: bool = False)
 
 def _unique_names(names: list[str]) -> list[str]:
     # Names that may be shown; those of different addresses differ, also where only their queries do.
-    owners: dict[str, list[str]] = {}
+    owners: dict[str, dict[str, int]] = {}  # by the name shown, the number of each address, from 1
     unique = []
     for name in names:
         shown = shown_name(name)
-        same = owners.setdefault(shown, [])
-        if name not in same:
-            same.append(name)
-        number = same.index(name) + 1
+        same = owners.setdefault(shown, {})
+        number = same.setdefault(name, len(same) + 1)
         unique.append(shown if number == 1 else f"{shown} ({number})")
     return unique
 

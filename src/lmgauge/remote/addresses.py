@@ -17,7 +17,6 @@ _QUERY = r"(?s)\?[^/?#]*=.*$|#.*$"
 _WEB_QUERY = r"(?s)[?#].*$"
 IN_TEXT = r"[A-Za-z][A-Za-z0-9+.-]+://[^\s'\"<>]+"
 _VALUE = r"([?&][^=&?#,;\s]+=)[^&#,;:)\s]*"
-_WEB = ("http", "https")
 
 
 class FileState(NamedTuple):
@@ -38,7 +37,7 @@ def is_remote(path: PathLike) -> bool:
 
 def is_web(address: str) -> bool:
     """Return True if an address is read from a web server."""
-    return scheme_of(address) in _WEB
+    return scheme_of(address) in ("http", "https")
 
 
 def is_loopback(host: str) -> bool:

@@ -30,13 +30,12 @@ _REDIRECTS = 10
 _SAFE = "%/:=&?~#+!$,;'@()*[]|"
 _EXTENT = re.compile(r"bytes ([0-9]{1,18})-[^/]*(?:/([0-9]{1,18})$)?")  # as in `bytes 0-99/1234`
 
-_SAID = {
+_SAID: dict[Any, str] = {
     ssl.SSLCertVerificationError: "the certificate of {host} is not valid: {error.verify_message}",
     socket.gaierror: "the host {host} is not known, or the network is down",
     ConnectionRefusedError: "no server answers at {host}; are host and port right?",
     ssl.SSLError: "{host} does not speak TLS as it should ({error.reason}); is it https?",
-    http.client.InvalidURL: "is not an address, or is redirected to what is not one",
-    ValueError: "is not an address, or is redirected to what is not one",
+    (http.client.InvalidURL, ValueError): "is not an address, or is redirected to what is not one",
 }
 """What is said of errors before a server has answered; of others, that the connection broke."""
 

@@ -120,8 +120,8 @@ def test_a_limit_on_addresses_is_not_called_damage(folder: Path, monkeypatch: py
 _LIMITED = """
 import psutil, resource, sys, time
 import lmgauge
-from lmgauge.threads import run_workers, thread_count
-run_workers(lambda worker: time.sleep(0.1), thread_count())  # threads that are there need no memory later
+from lmgauge.threads import map_in_order, thread_count
+list(map_in_order(time.sleep, [0.1] * thread_count(), thread_count()))  # threads that are there need no memory later
 lmgauge.evaluate(lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]), order=2), texts=["a b"], threads=1)
 data = psutil.Process().memory_info().data
 resource.setrlimit(resource.RLIMIT_DATA, (data + (3 << 20), data + (3 << 20)))

@@ -26,7 +26,7 @@ from lmgauge.remote import problems
 from lmgauge.scores import ScoreBatch, ScoreWriter, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.threads import run_workers
+from lmgauge.threads import map_in_order
 
 LINES = ["The café is open.", "", "  two  spaces ", "東京 1984", "😀", "a"]
 
@@ -166,7 +166,7 @@ def test_a_request_that_fails_ends_the_waiting_of_the_others(
         with pytest.raises(ServerError, match=r"line 1: .*HTTP 400: no"):
             list(model.score(Corpus.from_strings(["refused", "busy", "busy", "busy"])))
         asked = len(toy.requests)
-        run_workers(lambda _: free.wait(), 4)  # none of the four waits for the server any more
+        list(map_in_order(lambda _: free.wait(), range(4), 4))  # none of the four waits for the server any more
     assert (len(toy.requests), len(caplog.records)) == (asked, 3)
 
 
