@@ -164,7 +164,7 @@ def _ray_child(words: str, documents: str, runs: str) -> None:
 
     import lmgauge
     from lmgauge.integrations import ray_data
-    from lmgauge.work.ray_connection import library
+    from lmgauge.work.ray_engine import library
 
     records = [json.loads(line) for line in Path(documents).read_text(encoding="utf-8").splitlines()]
     tables = [pa.Table.from_pylist(records[row : row + 1024]) for row in range(0, len(records), 1024)] * REPEATS
