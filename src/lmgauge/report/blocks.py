@@ -61,11 +61,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A piece of text, the token that is meant in it, and what each token weighs."""
+    """A piece of text, and the token that is meant in it."""
 
     parts: tuple[str, ...]  # tokens (or longer pieces) that join to the text
     meant: int | None = None  # index of the token that is meant; None: the whole text
-    weights: tuple[float, ...] = ()  # one for each part, such as its bits; empty where they are not known
 
 
 Cell = str | Number | Range | Mark | Bar | Tokens
