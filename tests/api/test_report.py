@@ -15,7 +15,7 @@ from lmgauge.evaluation.overview import group_matrix
 from lmgauge.json_text import to_json
 from lmgauge.report import blocks as doc
 from lmgauge.report import page
-from lmgauge.report.notebook import Report
+from lmgauge.report.documents import Report
 from lmgauge.report.overview import step_numbers
 
 TEXTS = {name: [f"{a} {b} c {d} {name}" for a in "ab" for b in "cde" for d in "fgh"] for name in ("one", "two", "three")}

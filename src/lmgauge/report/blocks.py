@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -331,3 +332,16 @@ def series(
 def notes(texts: Iterable[str]) -> Document:
     """Return a note for each text."""
     return tuple(Text(text, note=True) for text in texts)
+
+
+def named(charts: Iterable[ChartData]) -> Iterator[tuple[str, ChartData]]:
+    """Yield charts with names that are safe for files and links, each once."""
+    taken: set[str] = set()
+    for chart in charts:
+        stem = re.sub(r"[^a-z0-9]+", "-", chart.name.lower()).strip("-")[:80] or "chart"
+        name, number = stem, 1
+        while name in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name)
+        yield name, chart
