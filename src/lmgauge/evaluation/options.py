@@ -66,7 +66,7 @@ class Outputs:
                 if value:
                     raise UsageError(f"--{name} is about the rows of words: name a file for them (--per-word)")
         else:
-            from lmgauge.evaluation.row_files import check_row_file
+            from lmgauge.result_list import check_row_file
 
             check_row_file(os.fspath(self.per_word))
         if self.to_stdout > 1:

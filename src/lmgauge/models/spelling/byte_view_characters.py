@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.spelling.byte_view_masses import AFTER_IMPOSSIBLE, Floats, Ints, Masses, RangeMasses, log_of, range_sums
-from lmgauge.models.spelling.unseen_characters import UnseenCharacters
+from lmgauge.models.spelling.speller import UnseenCharacters
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.segments import UTF8_LENGTHS, Segments
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK
