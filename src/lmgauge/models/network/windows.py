@@ -43,7 +43,7 @@ class Layout(NamedTuple):
         return cls(policy.length, policy.stride, protocol.layout, protocol.first_scored(policy.stride))
 
     def windows(self, first: int, last: int) -> Iterator[Window]:
-        """Yield the windows that predict positions `first` to `last` (not included); those that none predicts are left out."""
+        """Yield the windows that predict positions `first` to `last` (not included), in order."""
         # [window.begin for window in Layout(4, 2).windows(1, 8)] -> [0, 2, 4]
         if self.kind == "chunks" and self.stride is not None:
             # 7 tokens in chunks of 3: begins [0, 3]; the last token fills no chunk.
