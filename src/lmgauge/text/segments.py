@@ -126,7 +126,8 @@ class Segments:
 
     def _with_labels(self, rows: slice | NDArray[np.int64]) -> Segments:
         # What is said of some segments, before their text.
-        groups, documents = (None if numbers is None else numbers[rows] for numbers in (self.groups, self.documents))
+        groups = None if self.groups is None else self.groups[rows]
+        documents = None if self.documents is None else self.documents[rows]
         places = range(len(self))[rows] if isinstance(rows, slice) else rows.tolist()
         labels = {label: [values[i] for i in places] for label, values in self.labels.items()}
         return replace(self, groups=groups, documents=documents, labels=labels)

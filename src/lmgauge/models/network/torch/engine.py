@@ -188,7 +188,7 @@ class TorchEngine:
         if too_large:  # not above: the error holds the tensors of every frame that it came through
             self._shrink(jobs, batch)
             return None
-        parts = made.split([len(jobs[number].targets) for number in batch.jobs])
+        parts: Sequence[Tensor] = made.split([len(jobs[number].targets) for number in batch.jobs])
         if bool(made.isnan().any()):
             self._blame(*(jobs[number] for number, part in zip(batch.jobs, parts, strict=True) if bool(part.isnan().any())))
         return parts
