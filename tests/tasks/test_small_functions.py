@@ -12,7 +12,6 @@ def test_references() -> None:
 
 def test_results() -> None:
     assert (results.is_jsonl("best.jsonl"), results.is_jsonl("best.txt")) == (True, False)
-    assert results.form_of_best("best.txt") == "kaldi"
 
 
 def test_parallel() -> None:
