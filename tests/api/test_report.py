@@ -16,7 +16,6 @@ from lmgauge.json_text import to_json
 from lmgauge.report import blocks as doc
 from lmgauge.report import page
 from lmgauge.report.documents import Report
-from lmgauge.report.overview import step_numbers
 
 TEXTS = {name: [f"{a} {b} c {d} {name}" for a in "ab" for b in "cde" for d in "fgh"] for name in ("one", "two", "three")}
 
@@ -118,21 +117,6 @@ def test_the_matrix_is_made_of_what_was_worked_out_already(folder: Path) -> None
     assert [cell.difference for cell in found.cells[1]] == [row.difference for row in gaps.rows]
     assert all(cell.difference is None for cell in found.cells[0])
     assert group_matrix(compared.runs[:1], [lmgauge.diagnose(runs[0], only="tokens")], None) is None
-
-
-@pytest.mark.parametrize(
-    ("names", "numbers"),
-    [
-        (["checkpoint-500", "checkpoint-1000"], [500, 1000]),
-        (["a1-epoch2", "a1-epoch3"], [2, 3]),
-        (["a1-epoch2", "a2-epoch3"], []),
-        (["a1", "b1"], []),
-        (["a", "a"], []),
-        (["1", "1 2"], []),
-    ],
-)
-def test_steps_are_the_one_number_by_which_names_differ(names: list[str], numbers: list[int]) -> None:
-    assert step_numbers(names) == numbers
 
 
 def test_impossible_events(folder: Path) -> None:

@@ -345,3 +345,11 @@ def named(charts: Iterable[ChartData]) -> Iterator[tuple[str, ChartData]]:
             name = f"{stem}-{number}"
         taken.add(name)
         yield name, chart
+
+
+def differences(
+    name: str, title: str, x_title: str, y_title: str, y_unit: str, series: Iterable[Series], **more: Any
+) -> ChartData:
+    """Return a chart of differences with their intervals; `more` are other fields of a `ChartData`."""
+    usual: dict[str, Any] = {"kind": "intervals", "better": "lower", "rule": 0.0, "rule_name": "no difference"}
+    return ChartData(name, title, x_title, y_title, y_unit, tuple(series), **(usual | more))
