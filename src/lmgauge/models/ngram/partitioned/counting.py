@@ -66,7 +66,7 @@ def _count(taken: tuple[Shape, int, list[int], list[Stored]], read: Read) -> Ite
     shape, partition, expected, ids = taken
     counter = _native.PartitionCounter(shape.order, shape.partitions, partition, expected)
     for chunk in ids:
-        rows, fresh = counter.add(read(chunk))
+        rows, fresh = counter.add(read(chunk), shape.linked)
         if shape.linked:
             yield rows
             yield fresh
