@@ -116,7 +116,7 @@ FOR_TYPES: dict[str, set[str]] = {
 """What a room may name under TYPE_CHECKING besides."""
 
 LIBRARIES: dict[str, set[str]] = {
-    "": {"msgspec", "numpy", "pandas", "psutil"},
+    "": {"msgspec", "numpy", "pandas", "psutil", "pyarrow"},
     "_kernels": {"numpy"},
     "remote": {"fsspec", "urllib3"},
     "installation": set(),

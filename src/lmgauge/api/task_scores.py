@@ -348,11 +348,11 @@ def correlate_tables(
         -1.0
     """
     from lmgauge.api.evaluate import evaluate
-    from lmgauge.evaluation.row_files import writing_rows
     from lmgauge.files import refuse_replacing
     from lmgauge.models.registry import load_model
     from lmgauge.records.sources import find_sources
     from lmgauge.report.correlation import CORRELATION_COLUMNS
+    from lmgauge.result_list import writing_rows
     from lmgauge.tasks.correlation import by_system, correlate_rows
     from lmgauge.tasks.parallel import paths_of
     from lmgauge.tasks.tables import read_table
