@@ -55,8 +55,8 @@ def training_bytes(settings: NgramTrainingSettings, text: TextSize) -> dict[str,
     backs_off = not (settings.interpolate or settings.additive)
     rows = _ROW * sum(types)
     stages = {"reading": ids + _BLOCK_BYTES * min(text.tokens, _BLOCK_TOKENS)}
-    counting = at_work * (TABLE_BYTES * sum(types) + _ROW * max(types, default=0))
-    stages["counting"] = int(ids + counting + (1 - at_work) * rows)
+    columns = _ROW * max(types, default=0)
+    stages["counting"] = int(ids + at_work * (TABLE_BYTES * sum(types) + columns) + (1 - at_work) * rows)
     if linked:
         stages["counting"] += text.tokens * (4 * (order - 2) + 1)
         rows += text.tokens + _VALUE * sum(types[1:])
