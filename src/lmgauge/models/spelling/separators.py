@@ -155,6 +155,7 @@ class SeparatorModel:
     def __init__(self, stored: StoredSeparators) -> None:
         self._stored, self.divided, self.known = stored, stored.divided, tuple(stored.known)
         self.counts = {(context, which): n for context, which, n in stored.counts}
+        self.spelling = {(before, following): n for before, following, n in stored.spelling}
         self.alphabet = BETWEEN_WORDS if stored.divided else WHITE_SPACE
         self._numbers = {text: i for i, text in enumerate(self.known)}
 
@@ -221,12 +222,12 @@ class SeparatorModel:
 
     @cached_property
     def _steps(self) -> dict[tuple[str, str], float]:
-        spelling, totals = {(before, following): n for before, following, n in self._stored.spelling}, Counter[str]()
-        for (before, _), n in spelling.items():
+        totals = Counter[str]()
+        for (before, _), n in self.spelling.items():
             totals[before] += n
         # One observation's weight is spread evenly over all characters and the end, so that none is impossible.
         ends, unseen = (*self.alphabet, ""), 1 / (len(self.alphabet) + 1)
-        return {(a, b): (spelling.get((a, b), 0) + unseen) / (totals[a] + 1) for a in ends for b in ends}
+        return {(a, b): (self.spelling.get((a, b), 0) + unseen) / (totals[a] + 1) for a in ends for b in ends}
 
     @cached_property
     def _log_steps(self) -> dict[tuple[str, str], float]:
@@ -342,5 +343,6 @@ class SeparatorCounts:
                 counts[context * _BEFORE + looked_back_at[before], int(rank[which])] += n
         for text in texts:  # each once: what new ones are like
             spelling.update(zip(["", *text], [*text, ""], strict=True))
-        stored = ([(*key, n) for key, n in sorted(of.items())] for of in (counts, spelling))
-        return SeparatorModel(StoredSeparators(self._divided, [texts[i] for i in order], *stored))
+        listed = [(context, which, n) for (context, which), n in sorted(counts.items())]
+        steps = [(before, following, n) for (before, following), n in sorted(spelling.items())]
+        return SeparatorModel(StoredSeparators(self._divided, [texts[i] for i in order], listed, steps))
