@@ -121,9 +121,9 @@ class Contexts:
             return self._impossible >= rows.offset + position
         return not (rows.logprob[:position] == -np.inf).any()
 
-    def drawn(self, wanted: int | None, seed: int) -> Iterator[tuple[int, int]]:
+    def drawn(self, wanted: int | None, source: int | np.random.Generator) -> Iterator[tuple[int, int]]:
         """Yield events of the segments: of each the segment (index into `rows`) and the position there, in order."""
-        for number in drawn(range(len(self)), wanted, seed):
+        for number in drawn(range(len(self)), wanted, source):
             index = int(np.searchsorted(self._starts, number, side="right")) - 1
             yield index, number - int(self._starts[index])
 
