@@ -53,6 +53,13 @@ class Tally:
     _columns: list[_Columns] = field(default_factory=lambda: [(_NONE, _NONE, _NONE.astype(np.uint64), _NONE, _NONE)])
     _documents: list[NDArray[np.int64]] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, batch: ScoreBatch) -> Tally:
+        """Return the sums of a batch."""
+        tally = cls()
+        tally.add(batch)
+        return tally
+
     def add(self, batch: ScoreBatch) -> None:
         """Add the rows of a batch."""
         # batch: log-probabilities in nats.
