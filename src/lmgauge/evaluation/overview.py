@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.results import Audit
 from lmgauge.evaluation.audit.runs import why_not_about
@@ -22,7 +20,7 @@ from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.passages import IMPROVED, LOST, WORST, ChosenPassages, choose_passages
 from lmgauge.evaluation.runs import Run, about, remembered, with_distinct_names
-from lmgauge.evaluation.slicing.cuts import EventCuts, SpanCuts, TrainingWords, WordCounts
+from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice
 from lmgauge.numerics.lower_bound import LowerBound, marked
@@ -95,8 +93,8 @@ def overview(
     if not alone:
         progress("comparing")
         shared = text if text is not None and all(run.text_sha256 in ("", text.report.sha256) for run in runs) else None
-        counts = None if training is None or shared is None else lambda scored: _counts_of(training(scored))
-        comparisons = compare(runs, examples=examples, corpus=shared, documents_of_text=documents_of_text, training=counts)
+        words = None if shared is None else training
+        comparisons = compare(runs, examples=examples, corpus=shared, documents_of_text=documents_of_text, training=words)
     progress("reading passages")
     choose = partial(choose_passages, segments=segments, seed=settings.seed)
     passages, shown = _passages(runs, text, choose, diagnoses, comparisons, training)
@@ -131,10 +129,6 @@ def _once(training: Training) -> Training:
     return read
 
 
-def _counts_of(words: TrainingWords) -> WordCounts:
-    return lambda block: np.asarray(words(block)[0], np.int64)
-
-
 def _passages(
     runs: Sequence[Run],
     text: Corpus | None,
@@ -151,12 +145,12 @@ def _passages(
     if pair and comparisons is not None:
         first = comparisons[0]
         named = {LOST: _indices(first.segments_lost), IMPROVED: _indices(first.segments_won)}
-        cuts: EventCuts | SpanCuts = SpanCuts(text, None if words is None else _counts_of(words))
+        cuts = Cuts(text, words)
     else:
         own = text if text is not None and runs[0].text_sha256 == text.report.sha256 else None
         text = own
         named = {WORST: _indices(diagnoses[0].worst_segments)} if comparisons is None else {}
-        cuts = EventCuts(text, words, len(diagnoses[0].evaluation.events_by_matched_order))
+        cuts = Cuts(text, words, len(diagnoses[0].evaluation.events_by_matched_order))
     return choose(shown, text, cuts=cuts, averages=averages, named=named), tuple(run.name for run in shown)
 
 

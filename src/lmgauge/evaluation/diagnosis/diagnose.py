@@ -20,7 +20,7 @@ from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered
 from lmgauge.evaluation.slicing import slices as by
-from lmgauge.evaluation.slicing.cuts import EventCuts, TrainingWords
+from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import Ints, Ranges, exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
@@ -124,7 +124,7 @@ class _Reading:
         self.slices = CutSums()
         self.spans = True
         self.long_runs = _LongRuns()
-        self.cuts = EventCuts(corpus, training, len(evaluation.events_by_matched_order), self.long_runs.add)
+        self.cuts = Cuts(corpus, training, len(evaluation.events_by_matched_order), self.long_runs.add)
         self.tokens, self.unseen, self.ranks = TokenCosts(), UnseenWords(), RankSums()
         self.spelling = SpellingSums(self.examples)
         self.worst, self.impossible, self.segments = (ExampleHeap(self.examples) for _ in range(3))
@@ -147,7 +147,7 @@ class _Reading:
         self.ranks.add(table)
         if "slices" in self.only:
             size = by.range_sizes(block, ranges)[:, 0] if block is not None and self.spans else ranges.events[0]
-            cuts = self.cuts.of(block, table, ranges, spans=self.spans)
+            cuts = self.cuts.of_events(block, table, ranges, spans=self.spans)
             first = int(table.segments[0]) if len(table.segments) else 0
             documents = self._documents(block, table)
             silent = np.flatnonzero(table.segment_events == 0)
