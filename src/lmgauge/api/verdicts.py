@@ -222,15 +222,12 @@ def behind(model: Model | None, about: RunText, settings: DiagnosisSettings, sco
     Raises:
         UsageError: an option is about the model, and there is none.
     """
-    from lmgauge.progress import say_progress
-
     if model is None:
         refuse_without_model(scoring, settings)
     return {
         "training": about.trained(training_words, settings.threads),
         "rungs": about.trained(training_rungs, settings.threads),
         "model": None if model is None else loaded(model, scoring),
-        "progress": say_progress,
     }
 
 

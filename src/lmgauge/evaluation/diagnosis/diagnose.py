@@ -27,6 +27,7 @@ from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.figures import FIGURES
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.progress import say_progress
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -34,7 +35,6 @@ from lmgauge.text.segments import Segments
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
-Progress = Callable[[str], None]
 
 # Texts of one kind share fewer runs of this many words by chance.
 _LONG_RUN, _MUCH_SEEN = 5, 0.5
@@ -48,26 +48,24 @@ def diagnose(
     training: Callable[[Corpus], TrainingWords] | None = None,
     rungs: Callable[[Corpus], Sequence[Baseline]] | None = None,
     model: LanguageModel | None = None,
-    progress: Progress = lambda stage: None,
 ) -> Diagnosis:
     """Divide a run's bits by everything that could explain them."""
     # training: given the text, what gives of the words of each of its blocks how often each occurs in the training text,
     # and the length of the longest n-gram of that text that ends with it: two integer arrays [words of the block].
     settings = settings or DiagnosisSettings()
-    progress("reading the run")
+    say_progress("reading the run")
     run, text, evaluation = _evaluated(run, corpus)
     words = None
     if training is not None and "slices" in settings.only:
         if text is None:
             raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
-        progress("reading the training text")
+        say_progress("reading the training text")
         words = training(text)
     seen = _Reading(run, text, evaluation, words, settings)
-    progress("cutting the text into slices")
+    say_progress("cutting the text into slices")
     tables = seen.read()
     calibration = None
     if model is not None and "calibration" in settings.only:
-        wanted = evaluation.events if settings.exhaustive else min(settings.contexts, evaluation.events)
         calibration = calibrate(
             run,
             model,
@@ -77,7 +75,6 @@ def diagnose(
             contexts=None if settings.exhaustive else settings.contexts,
             seed=settings.seed,
             threads=settings.threads,
-            progress=lambda done: progress(f"calibration: {done:,} of {wanted:,} contexts"),
         )
     if rungs is not None and text is not None and seen.baselines is not None:
         seen.rungs = tuple(rungs(text))
