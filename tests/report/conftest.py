@@ -238,7 +238,7 @@ def selection() -> Selection:
 def split_text() -> SplitText:
     """A text in two parts."""
     parts = (WrittenPart("train", Path(HOSTILE), 3, 90), WrittenPart("test", Path(f"[bold]{LONG}"), 1, 30))
-    return SplitText(parts, (0.75, 0.25), 1, "ab" * 32)
+    return SplitText(1, (0.75, 0.25), sum(part.segments for part in parts), "ab" * 32, parts)
 
 
 def passage(words: str = HOSTILE) -> Passage:

@@ -73,7 +73,7 @@ def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, se
         candidates = np.flatnonzero(keys < -heap[0][0]) if drawn >= events else np.arange(len(keys))
         befores = total_events + np.cumsum(counts) - counts
         for i in candidates.tolist():
-            held = _Held(block.first + i, int(befores[i]), int(counts[i]), _copied(block.one(i)))
+            held = _Held(block.first + i, int(befores[i]), int(counts[i]), _copied(block.part(i, i + 1)))
             heapq.heappush(heap, (-float(keys[i]), -held.index, held))
             drawn += held.events
             while drawn - heap[0][2].events >= events:
