@@ -18,12 +18,11 @@ from lmgauge.counted_note import CountedNote, merged_notes
 from lmgauge.decoding import Meta, Whole
 from lmgauge.distributions.columns import WithColumns
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.evaluate import evaluate
+from lmgauge.evaluation.evaluate import evaluate, sum_block
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
 from lmgauge.evaluation.runs import Run, sha256_of
-from lmgauge.evaluation.tally import Tally
 from lmgauge.json_text import plain
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel, Traits
@@ -117,7 +116,7 @@ class EvaluationWork:
         """Score pieces, a row for each of their tokens; see `Work`."""
 
         def _checked(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, ScoreBatch]:
-            Tally.of(batches[0])  # refuses here what would be refused when shards are merged
+            sum_block(batches[0])  # refuses here what would be refused when shards are merged
             return block, batches[0]
 
         strings, scored = None, 0

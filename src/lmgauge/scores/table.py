@@ -273,13 +273,9 @@ class ScoreBatch:
         return capsules
 
 
-def cut(
-    batch: ScoreBatch,
-    own: slice | NDArray[np.bool_],
-    rows: slice | NDArray[np.bool_],
-    before: GivenTokens | None,
-) -> ScoreBatch:
+def cut(batch: ScoreBatch, own: Any, rows: Any, before: GivenTokens | None) -> ScoreBatch:
     """Return some segments of a batch with their rows, and what was given before these segments."""
+    # own, rows: which, as slices or as bool [segments] and [rows].
     return ScoreBatch(
         batch.segments[own],
         batch.segment_events[own],
