@@ -98,9 +98,14 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     each = evaluations.blocks(named)
     charted = any(isinstance(block, doc.ChartData) for block in each)
     yield from _section("The models, each on its own", (*each, *(() if charted else _forest(overview))))
+<<<<<<< HEAD
     matrix = group_matrix(overview.runs, overview.diagnoses, compared)
+=======
+    yield from _curve(overview)
+    matrix = group_matrix(overview.diagnoses, compared)
+>>>>>>> main
     if matrix is not None:
-        yield from _section("Group by group", tuple(_matrix(matrix)))
+        yield from _section("Group by group", tuple(_matrix(matrix, overview)))
     for item in compared:
         yield from _section(comparison.title(item), tuple(comparison.figures_of(item)))
     yield from _section("What has to agree", (comparison.agreements_of(compared),))
@@ -130,48 +135,56 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
+def _matrix(matrix: GroupMatrix, overview: Overview) -> Iterator[doc.Block]:
     # Models by groups: all of it as a table, a chart of the costs and one of the differences.
-    yield _matrix_table(matrix)
+    yield _matrix_table(matrix, overview)
+    groups = tuple(matrix.own[0])
     series = [
-        doc.series(name, matrix.groups, [_finite(cell.bits) for cell in cells], [cell.interval for cell in cells])
-        for name, cells in zip(matrix.runs, matrix.cells, strict=True)
+        doc.series(name, groups, [_finite(bits) for bits in matrix.bits(i)], [row.interval for row in rows.values()])
+        for i, (name, rows) in enumerate(zip(overview.runs, matrix.own, strict=True))
     ]
     title = "Bits per byte by group, with 95 % intervals"
     yield doc.ChartData(
         "group-matrix", title, "group", "bits per byte", "bits", tuple(series), kind="intervals", better="lower", cut="group"
     )
     differences = [
-        doc.series(name, matrix.groups, [cell.difference for cell in cells], [cell.difference_interval for cell in cells])
-        for name, cells in zip(matrix.runs[1:], matrix.cells[1:], strict=True)
+        doc.series(name, groups, [row.difference for row in rows], [row.interval for row in rows])
+        for name, rows in zip(overview.runs[1:], map(dict.values, matrix.paired[1:]), strict=True)
     ]
     if any(value is not None for one in differences for value in one.y):
+<<<<<<< HEAD
         title, y = f"Difference from {matrix.runs[0]} by group, with 95 % intervals", "difference in bits per byte"
         yield doc.differences("group-differences", title, "group", y, "bits", differences, cut="group")
+=======
+        title = f"Difference from {overview.runs[0]} by group, with 95 % intervals"
+        yield doc.ChartData(
+            "group-differences", title, "group", "difference in bits per byte", "bits", tuple(differences),
+            kind="intervals", better="lower", rule=0.0, rule_name="no difference", cut="group",
+        )  # fmt: skip
+>>>>>>> main
 
 
-def _matrix_table(matrix: GroupMatrix) -> doc.Table:
-    dash = doc.Number(None)
+def _matrix_table(matrix: GroupMatrix, overview: Overview) -> doc.Table:
+    sizes = [row.size for row in matrix.own[0].values()]
     columns = [
-        doc.labels("group", [*matrix.groups, "mean over groups", "mean over bytes"]),
-        doc.numbers("bytes", [*matrix.sizes, None, sum(matrix.sizes)], form="count", drop=1),
+        doc.labels("group", [*matrix.own[0], "mean over groups", "mean over bytes"]),
+        doc.numbers("bytes", [*sizes, None, sum(sizes)], form="count", drop=1),
     ]
-    for i, (name, cells) in enumerate(zip(matrix.runs, matrix.cells, strict=True)):
-        values = [*(cell.bits for cell in cells), matrix.macro[i], matrix.weighted[i]]
-        between = [*(doc.between(cell.interval, 3) for cell in cells), dash, doc.between(matrix.weighted_intervals[i], 3)]
+    for i, (name, whole) in enumerate(zip(overview.runs, overview.diagnoses, strict=True)):
+        values = [*matrix.bits(i), matrix.mean_bits(i), whole.evaluation.bits_per_byte]
+        intervals = [row.interval for row in matrix.own[i].values()]
+        between = [doc.between(interval, 3) for interval in (*intervals, None, whole.interval)]
         columns += [doc.numbers(name, values, 3), doc.Column("95 % interval", between, 3)]
-        if i and any(cell.difference is not None for cell in cells):
-            columns.append(
-                doc.numbers("difference", [*(cell.difference for cell in cells), None, None], 3, "signed", drop=2)
-            )
-            columns.append(doc.numbers("p (Holm)", [*(cell.p_value for cell in cells), None, None], form="p", drop=4))
-    count = len(matrix.groups)
-    adjusted = " and the number of models (Bonferroni)" if len(matrix.runs) > 2 else ""
+        differences = [row.difference for row in matrix.paired[i].values()]
+        if any(difference is not None for difference in differences):
+            columns.append(doc.numbers("difference", [*differences, None, None], 3, "signed", drop=2))
+            columns.append(doc.numbers("p (Holm)", [*matrix.p_values(i), None, None], form="p", drop=4))
+    adjusted = " and the number of models (Bonferroni)" if len(matrix.own) > 2 else ""
     footnote = (
-        f"bits per byte; differences are from {matrix.runs[0]}, paired; p adjusted for the groups (Holm){adjusted}. "
+        f"bits per byte; differences are from {overview.runs[0]}, paired; p adjusted for the groups (Holm){adjusted}. "
         "The interval of a group of fewer than 6 documents is about text like these; its difference is not tested."
     )
-    return doc.Table(tuple(columns), "models by groups", (count, count + 1), (footnote,), cut="group")
+    return doc.Table(tuple(columns), "models by groups", (len(sizes), len(sizes) + 1), (footnote,), cut="group")
 
 
 # -- the text -----------------------------------------------------------------------------------------------------------
