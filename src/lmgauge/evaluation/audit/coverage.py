@@ -106,15 +106,13 @@ class _Expected:
 
 def _expected(block: Segments, tokenizer: Tokenizer) -> _Expected:
     # Tokens of each segment: those that end in it, where it is cut with the text given before it.
-    if block.given_starts is None or block.boundary == "apart":
-        tokens = tokenizer.tokenize(block)
-        bounds = np.concatenate(([0], np.cumsum(tokens.counts)))
-        return _Expected(block, tokens.strings(), tokens.span_ends, bounds, tokens.lossy)
-    tokens = tokenizer.tokenize(replace(block, starts=block.given_starts, given_starts=None))
+    joint = block.given_starts is not None and block.boundary != "apart"
+    tokens = tokenizer.tokenize(replace(block, starts=block.given_starts, given_starts=None) if joint else block)
     owner = np.repeat(np.arange(len(block)), tokens.counts)
-    before = block.given_lengths()[owner]
+    before = (block.given_lengths() if joint else np.zeros(len(block), np.int64))[owner]
     own = (tokens.span_ends > before) | (before == 0)
-    strings = [string for string, is_own in zip(tokens.strings(), own.tolist(), strict=True) if is_own]
+    strings = tokens.strings()
+    strings = [strings[i] for i in np.flatnonzero(own).tolist()] if joint else strings
     bounds = np.concatenate(([0], np.cumsum(np.bincount(owner[own], minlength=len(block)))))
     return _Expected(block, strings, (tokens.span_ends - before)[own], bounds, tokens.lossy)
 

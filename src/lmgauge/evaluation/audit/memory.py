@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.contexts import EventContexts
 from lmgauge.evaluation.audit.inside import Walk, follows_given
-from lmgauge.evaluation.audit.results import Check, Compared, Fault, counted, in_nine_digits, judge
+from lmgauge.evaluation.audit.results import Check, Compared, counted, in_nine_digits, judge
 from lmgauge.evaluation.audit.rows import Subject, blocks_of
 from lmgauge.evaluation.audit.sample import Contexts
 from lmgauge.text.segments import Segments
@@ -57,19 +57,15 @@ class Memory:
 
     def check(self) -> Check:
         """Ask again, and compare."""
-        subject, moved, largest = self._subject, Fault(), 0.0
+        subject, compared = self._subject, Compared(self._subject.tolerance)
         for context, before in self._before:
             after = subject.distribution(context)
-            with np.errstate(invalid="ignore"):
-                same = (after == before) | (np.isnan(after) & np.isnan(before))
-                distance = np.where(same, 0.0, np.abs(after - before))
-            largest = max(largest, float(distance[np.isfinite(distance)].max(initial=0.0)))
-            if not (distance <= subject.tolerance).all():
-                token = int(np.argmax(distance))
+            now, then = (np.where(np.isnan(logprob), 1.0, logprob) for logprob in (after, before))
+            for token in compared.places_apart(now, then)[:1]:
                 earlier, later = in_nine_digits(before[token]), in_nine_digits(after[token])
                 where = f"after “{subject.words(context)}” {subject.vocabulary.token(token)!r}"
-                moved.note(f"{where} had {earlier} nats before the text was shown and {later} after")
-        asked = counted(len(self._before), "context")
+                compared.apart.note(f"{where} had {earlier} nats before the text was shown and {later} after")
+        asked, moved, largest = counted(len(self._before), "context"), compared.apart, compared.largest
         bad = f"The model's predictions changed by being shown the text, at {moved.count:,} of {asked}: {moved.first}."
         alike = f"within {largest:.2g} nats (the model states {subject.tolerance:g})" if largest else "bit by bit"
         good = f"After {asked} of the first {counted(self._bytes, 'byte')} the model predicts what it predicted before it "

@@ -39,11 +39,11 @@ class Portion:
     """Segments drawn from a text while it passes by: at random, so that they are spread over it, or its beginning."""
 
     def __init__(self, size: int | None, *, beginning: bool, seed: int) -> None:
-        self._size, self._beginning = size, beginning
+        self._size, self._beginning = math.inf if size is None else size, beginning
         self._generator = np.random.default_rng(seed)
         self._drawn: list[tuple[float, Rows]] = []
         self._bytes = 0
-        self._largest = float("inf")
+        self._largest = math.inf
 
     def offer(self, rows: Rows) -> None:
         """Take the rows of the next segment, or leave them."""
@@ -54,15 +54,13 @@ class Portion:
         extra = {name: values.copy() for name, values in rows.extra.items()}
         self._drawn.append((key, replace(rows, extra=extra, **columns)))
         self._bytes += len(rows.source)
-        if self._size is not None and self._bytes > (1 if self._beginning else 4) * self._size:
+        if self._bytes > (1 if self._beginning else 4) * self._size:
             self._drawn = self._within(self._size)
             self._bytes = sum(len(drawn.source) for _, drawn in self._drawn)
             self._largest = self._drawn[-1][0]
 
-    def _within(self, size: int | None) -> list[tuple[float, Rows]]:
+    def _within(self, size: float) -> list[tuple[float, Rows]]:
         in_order = sorted(self._drawn, key=lambda entry: entry[0])
-        if size is None:
-            return in_order
         ends = np.cumsum([len(rows.source) for _, rows in in_order])
         return in_order[: int(np.searchsorted(ends, size)) + 1]
 
