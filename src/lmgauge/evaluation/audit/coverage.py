@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.evaluation.audit.results import Check, Fault, counted, in_nine_digits, judge
-from lmgauge.evaluation.audit.rows import Rows, Subject, unseen_noun
+from lmgauge.evaluation.audit.checks import Check, Fault, counted, in_nine_digits, judge
 from lmgauge.evaluation.audit.spelling import Spelling
+from lmgauge.evaluation.audit.subject import Rows, Subject, unseen_noun
 from lmgauge.evaluation.denominators import UNSPACED, Denominators, count_denominators
 from lmgauge.numerics.exact import PlainSum
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
@@ -106,8 +106,10 @@ class _Expected:
 
 def _expected(block: Segments, tokenizer: Tokenizer) -> _Expected:
     # Tokens of each segment: those that end in it, where it is cut with the text given before it.
-    joint = block.given_starts is not None and block.boundary != "apart"
-    tokens = tokenizer.tokenize(replace(block, starts=block.given_starts, given_starts=None) if joint else block)
+    whole = block
+    if block.given_starts is not None and block.boundary != "apart":
+        whole = replace(block, starts=block.given_starts, given_starts=None)
+    tokens, joint = tokenizer.tokenize(whole), whole is not block
     owner = np.repeat(np.arange(len(block)), tokens.counts)
     before = (block.given_lengths() if joint else np.zeros(len(block), np.int64))[owner]
     own = (tokens.span_ends > before) | (before == 0)

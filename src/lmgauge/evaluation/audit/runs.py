@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.audit.contamination import OverlapSource, check_contamination
-from lmgauge.evaluation.audit.coverage import LEVEL, Coverage
-from lmgauge.evaluation.audit.results import (
+from lmgauge.evaluation.audit.audit import OverlapSource, check_contamination
+from lmgauge.evaluation.audit.checks import (
     FAIL,
     LEVELS,
     NOT_ASKED_FOR,
@@ -24,7 +23,8 @@ from lmgauge.evaluation.audit.results import (
     counted,
     judge,
 )
-from lmgauge.evaluation.audit.rows import Subject
+from lmgauge.evaluation.audit.coverage import LEVEL, Coverage
+from lmgauge.evaluation.audit.subject import Subject
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.options import AuditSettings
 from lmgauge.evaluation.results import Evaluation
