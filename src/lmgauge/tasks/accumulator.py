@@ -26,8 +26,8 @@ class Accumulator:
     """A metric's statistics of segments that come in parts, in one process or many.
 
     The score depends on which segments there are, and not on how they were parted or in which order parts were merged. The
-    interval depends also on the order of the segments, unless they name their documents; `merge` appends. Accumulators can be
-    pickled, and so go from one process to another.
+    interval depends also on the order of the segments, unless they name their documents; `merge` appends. Accumulators can
+    be pickled, and so go from one process to another.
 
     >>> from lmgauge.tasks import WER
     >>> whole, part = Accumulator(WER()), Accumulator(WER())
