@@ -121,8 +121,9 @@ def label_scores(gold: Sequence[str], predicted: Sequence[str], *, labels: Seque
     _check_counted(counted)
     matches = (where[where >= 0] for where in _places(gold, predicted, counted))
     counts = np.stack([np.bincount(where, minlength=len(counted)) for where in matches], axis=1)
-    figures = precision, recall, f1 = precisions_recalls_f1(counts)
-    weights = _weights(counts[:, 2])
+    sums = counts.astype(np.float64)
+    figures = precision, recall, f1 = precisions_recalls_f1(sums)
+    weights = _weights(sums[:, 2])
     return LabelScores(
         labels=counted,
         precision=tuple(precision.tolist()),
@@ -131,7 +132,7 @@ def label_scores(gold: Sequence[str], predicted: Sequence[str], *, labels: Seque
         support=tuple(counts[:, 2].tolist()),
         predicted=tuple(counts[:, 1].tolist()),
         macro=_three(values.mean() for values in figures),
-        micro=_three(precisions_recalls_f1(counts.sum(axis=0))),
+        micro=_three(precisions_recalls_f1(sums.sum(axis=0))),
         weighted=_three((weights * values).sum() / weights.sum() for values in figures),
         accuracy=sum(map(operator.eq, gold, predicted)) / len(gold),
         segments=len(gold),
