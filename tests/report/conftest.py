@@ -26,7 +26,7 @@ from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings
 from lmgauge.filtering.results import Bins, Drawn, Example, PlanSummary, Problem, Tally
 from lmgauge.filtering.rules import Reason, judge
 from lmgauge.filtering.selection import SelectedShare, Selection, SelectionExample
-from lmgauge.models.mixture.weights import fit_weights
+from lmgauge.models.mixture.mixing import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.numerics.intervals import Interval

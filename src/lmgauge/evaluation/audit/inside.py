@@ -47,7 +47,7 @@ class Walked:
     def choose(self, step: Step) -> int:
         """Note what a step gives, and choose what the text has.
 
-        >>> from lmgauge.models.spelling.writing import Step
+        >>> from lmgauge.models.spelling.incremental_decoding import Step
         >>> walked = Walked()
         >>> walked.choose(Step("spelling", np.log([0.25, 0.75]), wanted=0))
         0

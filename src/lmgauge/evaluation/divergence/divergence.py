@@ -114,7 +114,7 @@ def _check_alike(a: LanguageModel, b: LanguageModel) -> None:
     if a.vocabulary.ids_fingerprint != b.vocabulary.ids_fingerprint or a.tokenizer.fingerprint != b.tokenizer.fingerprint:
         raise InputError(
             "the models number or divide their tokens differently; where the tokens are the same, "
-            "over_common_tokens([a, b]) of lmgauge.models.mixture.vocabulary_alignment makes the ids so"
+            "over_common_tokens([a, b]) of lmgauge.models.mixture.compatibility makes the ids so"
         )
 
 
