@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lmgauge.evaluation.audit import levels, runs
-from lmgauge.evaluation.audit.contamination import OverlapSource
-from lmgauge.evaluation.audit.results import Audit
+from lmgauge.evaluation.audit import audit as of_model
+from lmgauge.evaluation.audit import runs
+from lmgauge.evaluation.audit.audit import OverlapSource
+from lmgauge.evaluation.audit.checks import Audit
+from lmgauge.evaluation.audit.compression import Decoded
 from lmgauge.evaluation.options import AuditSettings
 from lmgauge.evaluation.runs import Run
 from lmgauge.models.protocol import LanguageModel, completed
@@ -25,9 +27,14 @@ def audit(
     **settings: Any,
 ) -> Audit:
     """Audit a model with `AuditSettings(**settings)`."""
-    return levels.audit(completed(model), corpus, AuditSettings(**settings), overlap=overlap, threads=threads, name=name)
+    return of_model.audit(completed(model), corpus, AuditSettings(**settings), overlap=overlap, threads=threads, name=name)
 
 
 def audit_run(run: Run, corpus: Corpus | None, *, overlap: OverlapSource | None = None, **settings: Any) -> Audit:
     """Audit a run with `AuditSettings(**settings)`."""
     return runs.audit_run(run, corpus, AuditSettings(**settings), overlap=overlap)
+
+
+def events_of(decoded: Sequence[Decoded]) -> list[list[int]]:
+    """The tokens of segments that were decoded."""
+    return [tokens for tokens, _ in decoded]

@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.evaluation.audit.auditing import audit
+from tests.evaluation.audit.auditing import audit, events_of
 from tests.evaluation.audit.gallery import Sound
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.evaluation.audit.compression import check_compression, decode_segments, encode_segments
-from lmgauge.evaluation.audit.event_coder import NoCodeError
-from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Audit
-from lmgauge.evaluation.audit.rows import Rows, Subject
+from lmgauge.evaluation.audit.checks import FAIL, NOT_CHECKED, PASS, Audit
+from lmgauge.evaluation.audit.compression import NoCodeError, check_compression, decode_segments, encode_segments
+from lmgauge.evaluation.audit.subject import Rows, Subject
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.speller import Spelling
@@ -248,9 +247,9 @@ def test_a_decoder_with_another_speller_does_not_get_the_text_back(model: Spelle
     lines = [*TEST, *TEST]
     rows = rows_of(model, lines)
     code = encode_segments(Subject(model), rows)
-    assert decode_segments(Subject(trained()), code) == [part.token_ids.tolist() for part in rows]
+    assert events_of(decode_segments(Subject(trained()), code)) == [part.token_ids.tolist() for part in rows]
     with contextlib.suppress(NoCodeError):
-        assert decode_segments(Subject(mixed), code) != [part.token_ids.tolist() for part in rows]
+        assert events_of(decode_segments(Subject(mixed), code)) != [part.token_ids.tolist() for part in rows]
 
     class Changes(SpelledModel):
         """One speller for who codes, another for who decodes."""
