@@ -6,7 +6,6 @@ from lmgauge.evaluation import bounds, evaluate
 from lmgauge.evaluation.audit import results, rows, spelling
 from lmgauge.evaluation.comparison import documents
 from lmgauge.evaluation.diagnosis import mutual_information
-from lmgauge.evaluation.divergence import base_file
 
 
 def test_results() -> None:
@@ -35,10 +34,6 @@ def test_documents() -> None:
 
 def test_mutual_information() -> None:
     assert mutual_information.default_sample_tokens(100000) == 10000
-
-
-def test_base_file() -> None:
-    assert base_file.group_rows(base_file.Kept("float32", 50257, 0, 0)) == 20
 
 
 def test_notes() -> None:
