@@ -35,6 +35,7 @@ LEAVES = (
         "settings",
         "option_numbers",
         "places",
+        "plugins",
         "progress",
         "protocols",
         "readable",
@@ -116,7 +117,7 @@ FOR_TYPES: dict[str, set[str]] = {
 """What a room may name under TYPE_CHECKING besides."""
 
 LIBRARIES: dict[str, set[str]] = {
-    "": {"msgspec", "numpy", "pandas", "psutil"},
+    "": {"msgspec", "numpy", "pandas", "psutil", "pyarrow"},
     "_kernels": {"numpy"},
     "remote": {"fsspec", "urllib3"},
     "installation": set(),
@@ -229,7 +230,7 @@ def find_imports(module: str) -> list[Import]:
 
     tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
     visit(tree, False, False)
-    if any(one.target == "importlib" for one in found):
+    if any(one.target in ("importlib", "lmgauge.plugins") for one in found):
         found.extend(Import(module, name, line, False, True, by_name=True) for line, name in names_of_modules(tree))
     return found
 

@@ -93,7 +93,7 @@ WORD_UNITS = ("whitespace", "treebank", "icu")
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 ComparedMetric = Literal["perplexity", "bits_per_byte", "bits_per_character", "bits_per_word"]
-DiagnosisSection = Literal["baselines", "slices", "tokens", "segments", "unseen", "calibration", "information"]
+DiagnosisSection = Literal["baselines", "slices", "tokens", "segments", "unseen", "calibration"]
 DIAGNOSIS_SECTIONS: tuple[DiagnosisSection, ...] = get_args(DiagnosisSection)
 MOST_PASSAGES = 60
 """Of each kind, on a page; so the slices of their events are numbered by a byte, see `evaluation.passages`."""

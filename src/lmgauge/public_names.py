@@ -21,7 +21,8 @@ def lazy(module: str, file: str) -> tuple[Callable[[str], object], Callable[[], 
     def __getattr__(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = getattr(import_module(homes[name]), name)
+        home = homes[name]
+        value = import_module(f"{home}.{name}") if home == module else getattr(import_module(home), name)
         setattr(sys.modules[module], name, value)
         return value
 

@@ -112,8 +112,8 @@ PRINTED: dict[str, tuple[Callable[[Path], list[object]], Callable[[Path], Any]]]
         ],
     ),
     "diagnose": (
-        lambda f: ["diagnose", f / f"run-{KN}", "-m", f / KN, "--train", f / "one.txt", "--sample-tokens", 500],
-        lambda f: lmgauge.diagnose(f / f"run-{KN}", model=f / KN, train=f / "one.txt", sample_tokens=500).to_dict(),
+        lambda f: ["diagnose", f / f"run-{KN}", "-m", f / KN, "--train", f / "one.txt", "--seed", 7],
+        lambda f: lmgauge.diagnose(f / f"run-{KN}", model=f / KN, train=f / "one.txt", seed=7).to_dict(),
     ),
     "divergence": (
         lambda f: ["divergence", f / KN, f / LAPLACE, f / "one.txt", "--exhaustive", "--top-k", "2", "--reserved", "unk"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from lmgauge.evaluation import bounds, evaluate
 from lmgauge.evaluation.audit import results, rows, spelling
 from lmgauge.evaluation.comparison import documents
-from lmgauge.evaluation.diagnosis import mutual_information
 
 
 def test_results() -> None:
@@ -30,10 +29,6 @@ def test_bounds() -> None:
 
 def test_documents() -> None:
     assert documents.choose_documents([], [], None, asked=False).by == "unknown"
-
-
-def test_mutual_information() -> None:
-    assert mutual_information.default_sample_tokens(100000) == 10000
 
 
 def test_notes() -> None:

@@ -82,7 +82,7 @@ def test_a_document_is_never_scored_by_a_model_that_was_trained_on_it() -> None:
     scored = models.score_block(block)
     for model, part in ((models.pool[0], 2), (models.pool[1], 1)):
         for row in np.flatnonzero(models.samples == part).tolist():
-            events = next(iter(model.score([block.one(row)]))).logprob
+            events = next(iter(model.score([block.part(row, row + 1)]))).logprob
             assert scored.pool[row] == pytest.approx(-events.sum() / np.log(2) / len(events), rel=1e-12)
 
 

@@ -229,7 +229,7 @@ def _comparison(bench: Bench) -> Values:
 
 @job("a diagnosis", LOGARITHMS)
 def _diagnosis(bench: Bench) -> Values:
-    only = ("slices", "tokens", "segments", "unseen", "calibration", "information")
+    only = ("slices", "tokens", "segments", "unseen", "calibration")
     result = lmgauge.diagnose(
         bench.runs[0], text=bench.test, train=bench.train, model=bench.trigrams, contexts=50, examples=3, only=only
     )

@@ -21,9 +21,6 @@ from lmgauge.integrations import PerplexityMetric
 from lmgauge.integrations.in_memory import (
     NamedTexts,
     checked_network,
-    figures_of,
-    on_one_process,
-    signatures_of,
     undisturbed,
 )
 from lmgauge.models.network.tokens import foreign_tokens
@@ -142,15 +139,17 @@ def test_an_empty_text_is_told(network: GPT2LMHeadModel, tokenizer: PreTrainedTo
         NamedTexts({"empty": tmp_path / "empty.txt"}, tokenizer).evaluate(network)
 
 
-def test_warnings_stand_beside_the_figures(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_warnings_stand_beside_the_figures(tokenizer: PreTrainedTokenizerFast) -> None:
     model = lmgauge.train("mle", Corpus.from_strings(["a b", "b a"]), order=2, vocabulary="closed")
+    named = NamedTexts({"text": Corpus.from_strings(["a b", "b b"])}, tokenizer, prefix="eval_")
     found = lmgauge.evaluate(model, Corpus.from_strings(["a b", "b b"]))
-    figures = figures_of({"text": found}, "eval_")
+    named.evaluations = {"text": found}
+    figures = named.figures()
     assert figures["eval_text_perplexity"] == math.inf
     assert figures["eval_text_zero_probability_events"] == 1
     assert figures["eval_text_perplexity_without_zeros"] == found.perplexity_without_zeros
     assert "eval_text_oov_rate" not in figures
-    assert signatures_of({"text": found}, "eval_") == {"eval_text_signature": found.signature}
+    assert named.signatures() == {"eval_text_signature": found.signature}
 
 
 def test_notes_are_told_once(
@@ -182,22 +181,27 @@ def test_compiled_and_adapted_networks_are_looked_into(network: GPT2LMHeadModel)
         checked_network(torch.nn.Linear(1, 1))
 
 
-def test_other_processes_hear_of_a_mistake() -> None:
+def test_other_processes_hear_of_a_mistake(
+    network: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast, texts: Texts
+) -> None:
     sent: list[object] = []
 
-    def fails() -> dict[str, object]:
+    def fails() -> object:
         raise UsageError("no such thing")
 
     def send(value: object) -> object:
         sent.append(value)
         return value
 
+    first, other = NamedTexts(texts, tokenizer), NamedTexts(texts, tokenizer)
     with pytest.raises(UsageError, match=r"^no such thing$"):
-        on_one_process(fails, is_first=True, from_first=send)
+        first.evaluate_on_first(fails, is_first=True, from_first=send)
     assert sent == [(None, "no such thing")]
     with pytest.raises(LmgaugeError, match="on the first process: no such thing"):
-        on_one_process(fails, is_first=False, from_first=lambda value: sent[0])
-    assert on_one_process(fails, is_first=False, from_first=lambda value: ({"a": 1}, "")) == {"a": 1}
+        other.evaluate_on_first(fails, is_first=False, from_first=lambda value: sent[0])
+    figures, is_new = first.evaluate_on_first(lambda: network, is_first=True, from_first=send)
+    assert is_new
+    assert other.evaluate_on_first(fails, is_first=False, from_first=lambda value: sent[-1]) == (figures, True)
 
 
 def test_wrapping_needs_no_file(network: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast, texts: Texts) -> None:

@@ -101,7 +101,7 @@ def test_wrong_models_are_refused_where_they_are(model_path: str) -> None:
     for step in (ray_data.Scorer, ray_data.Filter):
         with pytest.raises(ModelFileError, match=r"no such model.* This is on the machine .*, in the folder "):
             step(f"{model_path}/missing")
-    with pytest.raises(UsageError, match="Ray hands over batches as dict"):
+    with pytest.raises(UsageError, match="the step takes Arrow tables, not dict"):
         ray_data.Filter(model_path)({"text": ["a"]})
 
 

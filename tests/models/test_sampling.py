@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.errors import UsageError
 from lmgauge.models import sampling
-from lmgauge.models.sampling import sample, sample_ids
+from lmgauge.models.sampling import sample
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.speller import Spelling
 from lmgauge.models.spelling.writing import EventWriter
@@ -132,73 +131,6 @@ def test_a_context_nothing_can_follow_is_an_error() -> None:
     assert list(lmgauge.sample(model, 2)) == ["a b", "a b"]
     with pytest.raises(UsageError, match="no token has a probability above zero"):
         list(lmgauge.sample(model, 1, prompt="zzz"))
-
-
-# -- token ids ----------------------------------------------------------------------------------------------------------
-
-
-def test_ids_do_not_depend_on_threads_or_on_other_pieces(model: NgramModel) -> None:
-    one, two = (sample_ids(model, [50, 0, 70], seed=5, threads=threads) for threads in (1, 2))
-    assert [ids.tolist() for ids in one] == [ids.tolist() for ids in two]
-    assert [len(ids) for ids in one] == [50, 0, 70]
-    assert sample_ids(model, [80], seed=5)[0][:50].tolist() == one[0].tolist()
-    assert sample_ids(model, [50], seed=6)[0].tolist() != one[0].tolist()
-
-
-@pytest.mark.parametrize("context", ["sentence", "stream"])
-def test_ids_follow_from_the_context_that_scoring_sees(context: Any) -> None:
-    """After `</s>` a sentence model begins anew, a stream goes on; the next id is rarely what the other would draw."""
-    lines = ["a b c", "d e f"] * 30
-    model = lmgauge.train("mle", Corpus.from_strings(lines), order=2, context=context)
-    (ids,) = sample_ids(model, [400], seed=1)
-    following = {tuple(pair) for pair in zip(ids[:-1].tolist(), ids[1:].tolist(), strict=True)}
-    a, d = model.vocabulary.id("a"), model.vocabulary.id("d")
-    assert {(EOS, a), (EOS, d)} <= following
-    for before, after in following:
-        begins_anew = context == "sentence" and before == EOS
-        assert np.isfinite(model.log_distribution([BOS if begins_anew else before])[after])
-    assert BOS not in ids
-
-
-def test_where_nothing_follows_a_segment_begins() -> None:
-    class Stuck(NgramModel):
-        def log_distribution(self, context_ids: Any) -> Any:
-            logprob = super().log_distribution(context_ids)
-            return np.full_like(logprob, -np.inf) if len(context_ids) == 3 else logprob
-
-    small = lmgauge.train("laplace", Corpus.from_strings(["a b"]), order=2)
-    stuck = Stuck(small.tables, small.vocabulary, small.tokenizer, small.settings)
-    (ids,) = sample_ids(stuck, [30], seed=2)
-    assert len(ids) == 30
-    with pytest.raises(UsageError, match="no token has a probability"):
-        sample_ids(_Nothing(small.tables, small.vocabulary, small.tokenizer, small.settings), [1])
-
-
-class _Nothing(NgramModel):
-    def log_distribution(self, context_ids: Any) -> Any:
-        return np.full(len(self.vocabulary), -np.inf)
-
-
-def test_a_long_piece_begins_anew_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network keeps what it computed of a context only while that begins with the same ids."""
-    monkeypatch.setattr(sampling, "_LONGEST_CONTEXT", 20)
-    monkeypatch.setattr(sampling, "_LEFT_OUT", 10)
-    model = lmgauge.train("witten-bell", Corpus.from_strings(["a b c a b"]), order=2, context="stream")
-    contexts: list[list[int]] = []
-    own = model.log_distribution
-
-    def noted(context_ids: Any) -> Any:
-        contexts.append(list(context_ids))
-        return own(context_ids)
-
-    monkeypatch.setattr(type(model), "log_distribution", lambda self, context_ids: noted(context_ids))
-    (ids,) = sample_ids(model, [60], seed=1, threads=1)
-    whole = [BOS, *ids.tolist()]
-    assert all(context == whole[: i + 1][-len(context) :] for i, context in enumerate(contexts))
-    assert all(len(context) >= min(i + 1, 20) for i, context in enumerate(contexts))
-    assert max(map(len, contexts)) == 29
-    anew = [b[: len(a)] != a for a, b in pairwise(contexts)]
-    assert sum(anew) == 4  # 60 contexts: behind 30, 40, 50 and 60 ids
 
 
 # -- spelled models -----------------------------------------------------------------------------------------------------

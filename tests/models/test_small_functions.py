@@ -13,7 +13,7 @@ from lmgauge.models.network import windows
 from lmgauge.models.network.gguf import network
 from lmgauge.models.ngram import adjusted_counts, discounts, levels, packed_tables
 from lmgauge.models.spelling import byte_view_characters, byte_view_masses
-from lmgauge.models.training import hub_tokenizer, spelling
+from lmgauge.models.training import spelling
 
 
 def test_model() -> None:
@@ -80,10 +80,6 @@ def test_byte_view_masses() -> None:
         0.25,
         0.0,
     ]
-
-
-def test_hub_tokenizer() -> None:
-    assert hub_tokenizer.special_token(1, "<s>")["content"] == "<s>"
 
 
 def test_run() -> None:

@@ -99,7 +99,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
     models = [folder / "modified-kneser-ney2", folder / "witten-bell2"]
     pairs = lmgauge.compare(runs[:3], train=train)
     items = tuple(replace(item, first=HOSTILE, second=LONG) for item in pairs)
-    diagnosed = lmgauge.diagnose(runs[0], train=train, model=models[0], sample_tokens=200)
+    diagnosed = lmgauge.diagnose(runs[0], train=train, model=models[0])
     counts = np.array([(8, 10), (9, 10), (7, 9)] * 20, dtype=np.int64)
     groups = grouped(np.arange(60) % 2, [HOSTILE, LONG], [counts, counts - 1])
     alignment = align("a\x1b[1m b \u202ec", "a x \u202ec d")
@@ -238,7 +238,7 @@ def selection() -> Selection:
 def split_text() -> SplitText:
     """A text in two parts."""
     parts = (WrittenPart("train", Path(HOSTILE), 3, 90), WrittenPart("test", Path(f"[bold]{LONG}"), 1, 30))
-    return SplitText(parts, (0.75, 0.25), 1, "ab" * 32)
+    return SplitText(1, (0.75, 0.25), sum(part.segments for part in parts), "ab" * 32, parts)
 
 
 def passage(words: str = HOSTILE) -> Passage:

@@ -244,7 +244,7 @@ def test_fields_are_carried_along(tmp_path: Path, ending: str) -> None:
     kept = {"condition": ["x", "", "x"], "rating": ["1.5", "2.0", "3.25"]}
     assert block.kept(np.arange(3)) == kept
     assert block.part(1, 3).kept(np.array([1, 1])) == {name: [values[2]] * 2 for name, values in kept.items()}
-    assert block.one(2).ids == block.where(np.array([False, False, True])).ids == ["m"]
+    assert block.part(2, 3).ids == block.where(np.array([False, False, True])).ids == ["m"]
     assert corpus.report.repeated_ids == 1
     assert corpus.kept == ("condition", "rating")
     assert Corpus.from_files(**corpus.settings).kept == corpus.kept

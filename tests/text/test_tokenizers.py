@@ -48,7 +48,7 @@ def test_words() -> None:
     tokens = WhitespaceTokenizer().tokenize(segments)
     assert by_segment(tokens) == [["ein", "Satz"], [], ["zwei", "Wörter"], ["x"], ["a", "b"], []]
     assert spans(tokens) == [[3, 8], [], [6, 14], [1], [1, 4], []]
-    assert tokens.lossy_segments == 3
+    assert tokens.lossy.sum() == 3
     assert tokens.starts.dtype == tokens.counts.dtype == tokens.span_ends.dtype == np.int64
 
 
@@ -58,7 +58,7 @@ def test_words_of_lines(tmp_path: Path) -> None:
     parts = list(Corpus.from_files(path, block_bytes=3))
     tokens = [WhitespaceTokenizer().tokenize(part) for part in parts]
     assert [line for part in tokens for line in by_segment(part)] == [["a", "b"], [], ["c"], ["d"]]
-    assert sum(part.lossy_segments for part in tokens) == 1
+    assert sum(part.lossy.sum() for part in tokens) == 1
 
 
 def test_words_are_split_at_ascii_white_space_alone() -> None:
@@ -73,7 +73,7 @@ def test_words_of_segments_with_gaps_between() -> None:
     tokens = WhitespaceTokenizer().tokenize(segments)
     assert by_segment(tokens) == [["ab", "cd"], ["ef"], []]
     assert spans(tokens) == [[2, 5], [3], []]
-    assert tokens.lossy_segments == 1
+    assert tokens.lossy.sum() == 1
     assert by_segment(CharacterTokenizer().tokenize(segments)) == [list("ab cd"), list(" ef"), []]
     assert by_segment(ByteTokenizer().tokenize(segments))[2] == []
 
@@ -82,7 +82,7 @@ def test_characters() -> None:
     tokens = CharacterTokenizer().tokenize(segments_of("aß", "", "三😀 "))
     assert by_segment(tokens) == [["a", "ß"], [], ["三", "😀", " "]]
     assert spans(tokens) == [[1, 3], [], [3, 7, 8]]
-    assert tokens.lossy_segments == 0
+    assert tokens.lossy.sum() == 0
 
 
 def test_bytes() -> None:
@@ -97,7 +97,7 @@ def test_no_segments(name: str) -> None:
     none = np.zeros(0, np.int64)
     empty = Segments(np.zeros(0, np.uint8), none, none, "x", terminator=1)
     tokens = make_tokenizer(name).tokenize(empty)
-    assert (len(tokens), len(tokens.counts), tokens.lossy_segments) == (0, 0, 0)
+    assert (len(tokens), len(tokens.counts), tokens.lossy.sum()) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_icu_words() -> None:
     assert "".join(lines[2]) == "ภาษาไทย"
     assert spans(tokens)[0][:2] == [4, 9]
     assert spans(tokens)[0][-1] == len("😀 it's 三行目です。".encode())
-    assert tokens.lossy_segments == 2
+    assert tokens.lossy.sum() == 2
     assert tokenizer.detokenize(lines[2]) == "ภาษาไทย"
 
 
@@ -235,7 +235,7 @@ def test_subwords(byte_level: Path) -> None:
     tokens = tokenizer.tokenize(segments_of(*texts))
     lines = by_segment(tokens)
     assert [tokenizer.detokenize(line) for line in lines] == texts
-    assert tokens.lossy_segments == 0
+    assert tokens.lossy.sum() == 0
     assert all("<|end|>" not in line for line in lines)
     for text, ends in zip(texts, spans(tokens), strict=True):
         assert ends == sorted(ends)
@@ -249,7 +249,7 @@ def test_subwords_that_lose_text(lower_cased: Path) -> None:
     tokenizer = make_tokenizer(lower_cased)
     texts = ["the people", "The people", "the  people ", "Ünïcödé 三行 people"]
     tokens = tokenizer.tokenize(segments_of(*texts))
-    assert tokens.lossy_segments == 3
+    assert tokens.lossy.sum() == 3
     for text, ends in zip(texts, spans(tokens), strict=True):
         assert ends == sorted(ends)
         assert ends[-1] == len(text.rstrip().encode())

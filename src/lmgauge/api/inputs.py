@@ -138,8 +138,8 @@ def refuse_output(
 ) -> None:
     """Refuse an output that would replace a model or a text that is read, or whose name is not one for what it holds."""
     # folder: what it is, if it is a folder; rows: whether it is a file of rows.
-    from lmgauge.evaluation.row_files import check_row_file
     from lmgauge.files import refuse_replacing
+    from lmgauge.result_list import check_row_file
     from lmgauge.text.documents import Corpus
 
     if rows and output is not None:

@@ -49,7 +49,7 @@ def report(
             several; each further one is compared with the first. Or the folder of a network that was trained here, for its
             curves; or results of this package, shown one after the other.
         output: the page to write, such as report.html.
-        model: the model behind the one run; adds calibration and text sampled from it.
+        model: the model behind the one run; adds calibration.
         audit: what `lmgauge audit --json` printed of a run; the page shows its verdict. In Python also an `Audit`.
         segments: how many to show in color of each kind; the worst, the most changed and a sample.
         title: title of the page; the names of the runs if not given.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lmgauge.results import Audit, Comparisons, Diagnosis, Overlap
     from lmgauge.text.segments import Segments
 
-_OF_MODEL = ("contexts", "exhaustive", "sample_tokens", "sum_tolerance", "compression_bytes")
+_OF_MODEL = ("contexts", "exhaustive", "sum_tolerance", "compression_bytes")
 
 
 def refuse_without_model(scoring: ScoringOptions, made: AuditSettings | DiagnosisSettings) -> None:
@@ -191,7 +191,7 @@ def diagnose(
 
     Args:
         run: a run folder (of `evaluate(..., output=...)` or `lmgauge eval -o`) or a score table.
-        model: the model behind the run; adds calibration and text sampled from it.
+        model: the model behind the run; adds calibration.
         about: the text that was scored, and the training text, which also gives n-gram models among the baselines.
         settings: what is worked out, and how much of it.
         scoring: how a model named by its path scores.
@@ -229,17 +229,14 @@ def behind(model: Model | None, about: RunText, settings: DiagnosisSettings, sco
     Raises:
         UsageError: an option is about the model, and there is none.
     """
-    from lmgauge.models.sampling import sample_ids
     from lmgauge.progress import say_progress
 
     if model is None:
         refuse_without_model(scoring, settings)
-    opened = None if model is None else loaded(model, scoring)
     return {
         "training": about.trained(training_words, settings.threads),
         "rungs": about.trained(training_rungs, settings.threads),
-        "model": opened,
-        "sample": None if opened is None else partial(sample_ids, opened, seed=settings.seed, threads=settings.threads),
+        "model": None if model is None else loaded(model, scoring),
         "progress": say_progress,
     }
 

@@ -66,7 +66,7 @@ class Outputs:
                 if value:
                     raise UsageError(f"--{name} is about the rows of words: name a file for them (--per-word)")
         else:
-            from lmgauge.evaluation.row_files import check_row_file
+            from lmgauge.result_list import check_row_file
 
             check_row_file(os.fspath(self.per_word))
         if self.to_stdout > 1:
@@ -112,7 +112,6 @@ class DiagnosisSettings:
         examples: how many tokens, segments and words to show of each kind.
         contexts: how many contexts to draw for calibration; with a model.
         exhaustive: calibration over all contexts; with a model, slow.
-        sample_tokens: tokens to sample for the mutual-information curve; with a model, what takes seconds if not given.
         seed: same seed, same output.
         threads: threads to use; all cores if not given. No number depends on it.
 
@@ -129,7 +128,6 @@ class DiagnosisSettings:
     examples: Natural = 10
     contexts: Count = DEFAULT_CONTEXTS
     exhaustive: bool = False
-    sample_tokens: Count | None = None
     seed: Natural = DEFAULT_SEED
     threads: Count | None = None
 

@@ -19,11 +19,10 @@ from lmgauge.evaluation.row_files import (
     segment_rows,
     token_rows,
     with_kept,
-    writing_rows,
-    writing_table,
 )
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
 from lmgauge.evaluation.tally import Tally
+from lmgauge.result_list import writing_rows, writing_table
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
 

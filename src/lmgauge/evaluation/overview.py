@@ -17,7 +17,7 @@ from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS
 from lmgauge.evaluation.comparison.compare import compare
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons
 from lmgauge.evaluation.diagnosis.baselines import Baseline
-from lmgauge.evaluation.diagnosis.diagnose import Sampler, diagnose
+from lmgauge.evaluation.diagnosis.diagnose import diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.passages import IMPROVED, LOST, WORST, ChosenPassages, choose_passages
@@ -71,7 +71,6 @@ def overview(
     training: Training | None = None,
     rungs: Callable[[Corpus], Sequence[Baseline]] | None = None,
     model: LanguageModel | None = None,
-    sample: Sampler | None = None,
     audit: Audit | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Overview:
@@ -86,7 +85,7 @@ def overview(
         raise UsageError("occurrences in training need the text that was scored: name it (--text)")
     alone, examples = len(runs) == 1, max(settings.examples, segments)
     chosen = replace(settings, examples=examples) if alone else replace(settings, only=("slices",), examples=0)
-    examine, diagnoses = partial(diagnose, rungs=rungs, model=model, sample=sample, progress=progress), []
+    examine, diagnoses = partial(diagnose, rungs=rungs, model=model, progress=progress), []
     for run in runs:
         own = text if text is not None and run.text_sha256 == text.report.sha256 else None
         diagnoses.append(examine(run, chosen, corpus=own, training=training if own is not None else None))

@@ -170,7 +170,7 @@ class _Reading:
             self.passages[index] = self._read(block, tables, index - block.first)
 
     def _read(self, block: Segments, tables: Sequence[ScoreBatch], i: int) -> Passage:
-        own = block.one(i)
+        own = block.part(i, i + 1)
         rows = [table.of_segments(i, i + 1) for table in tables]
         bits = [nats_to_bits(-table.logprob) for table in rows]
         groups = self.corpus.group_names if self.corpus is not None else []

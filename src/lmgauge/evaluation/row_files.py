@@ -2,111 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.tally import SegmentSums
-from lmgauge.files import writing_or_printing
-from lmgauge.json_text import plain
-from lmgauge.readable import for_output
 from lmgauge.scores import EOS_KIND, KINDS, ScoreBatch
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from lmgauge.text.segments import Segments
-
-ROW_FILES = (".parquet", ".csv", ".tsv", ".jsonl")
-"""Endings of files for the rows of a result."""
-
-_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
-
-
-Write = Callable[[Mapping[str, Sequence[Any]]], None]
-"""Writes rows: of each column, by its name, the values [rows]; there may be more columns than the file has."""
-
-
-@contextmanager
-def writing_rows(path: str, columns: Sequence[str]) -> Iterator[Write]:
-    """Open a TSV or JSON lines file for rows with fixed columns; `-` is standard output, as TSV."""
-    ending = Path(path).suffix
-    if path != "-" and ending not in (".tsv", ".txt", ".jsonl", ".ndjson"):
-        raise UsageError(f"{path}: rows are written as .tsv or .jsonl (or - for TSV on standard output); -o writes Parquet")
-    with writing_or_printing(path) as file:
-        as_json = ending in (".jsonl", ".ndjson")
-        if not as_json:
-            file.write(("\t".join(columns) + "\n").encode())
-
-        def write(values: Mapping[str, Sequence[Any]]) -> None:
-            rows = zip(*(values[name] for name in columns), strict=True)
-            if as_json:
-                lines = [json.dumps(plain(dict(zip(columns, row, strict=True))), ensure_ascii=False) for row in rows]
-            else:
-                lines = ["\t".join(map(_cell, row)) for row in rows]
-            text = "".join(f"{line}\n" for line in lines)
-            file.write((for_output(text) if path == "-" else text).encode())
-
-        yield write
-
-
-@contextmanager
-def writing_table(path: str, columns: Sequence[str]) -> Iterator[Callable[[pa.Table], None]]:
-    """Open a file ending in .parquet, .csv, .tsv or .jsonl for Arrow tables of one kind; `-` is standard output, as TSV."""
-    check_row_file(path)
-    if not path.endswith((".parquet", ".csv")):
-        with writing_rows(path, columns) as write_rows:
-            yield lambda table: write_rows(table.to_pydict())
-        return
-    with ExitStack() as stack:
-        file = stack.enter_context(writing_or_printing(path))
-        writers: list[Any] = []
-
-        def write(table: pa.Table) -> None:
-            if not writers:  # the first table says what the columns hold
-                from pyarrow import csv, parquet
-
-                kind = parquet.ParquetWriter if path.endswith(".parquet") else csv.CSVWriter
-                writers.append(stack.enter_context(kind(file, table.schema)))
-            writers[0].write_table(table)
-
-        yield write
-
-
-def write_table(path: str, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Write rows that are all at hand."""
-    # columns: name -> values [rows].
-    # Raises OutputError: it cannot be written; nothing is left behind.
-    import pyarrow as pa
-
-    if path.endswith(".csv"):  # which has no lists
-        columns = {name: [_in_csv(value) for value in values] for name, values in columns.items()}
-    with writing_table(path, list(columns)) as write:
-        write(pa.table(dict(columns)))
-
-
-def check_row_file(path: str) -> None:
-    """Refuse a file for rows that is of no kind known here."""
-    if path != "-" and not path.endswith(ROW_FILES):
-        raise UsageError(f"{path}: rows are written as {', '.join(ROW_FILES)} (or - for TSV on standard output)")
-
-
-def _in_csv(value: Any) -> Any:
-    return json.dumps(plain(value), ensure_ascii=False) if isinstance(value, list) else value
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, list):
-        return _cell(json.dumps(plain(value), ensure_ascii=False))
-    if value is None:
-        return ""
-    return value.translate(_ESCAPES) if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
-
 
 TOKEN_COLUMNS = ("model", "segment", "start", "end", "token", "logprob", "kind", "context")
 SEGMENT_COLUMNS = (

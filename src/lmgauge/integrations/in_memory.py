@@ -45,11 +45,17 @@ class NamedTexts:
         tokenizer: PreTrainedTokenizerBase | TokenMap,
         options: ScoringOptions | None = None,
         folder: PathLike | None = None,
+        *,
+        every_n_steps: int | None = None,
+        prefix: str = "",
     ) -> None:
-        # tokenizer: the network's own; or its `TokenMap`.
+        # tokenizer: the network's own; or its `TokenMap`. prefix: of all keys.
+        if every_n_steps is not None and every_n_steps < 1:
+            raise UsageError(f"every_n_steps is {every_n_steps}: give a number of steps from 1, or None")
         if not isinstance(texts, Mapping) or not texts:
             raise UsageError("texts is a dictionary of names and texts, at least one: {'valid': 'valid.txt'}")
         self.evaluations: dict[str, Evaluation] = {}
+        self.every, self._prefix = every_n_steps, prefix
         self._corpora = {name: corpus_of(text) for name, text in texts.items()}
         self._tokenizer = tokenizer
         self._options = options or ScoringOptions()
@@ -80,6 +86,43 @@ class NamedTexts:
         self._tell_notes()
         return True
 
+    def evaluate_on_first(
+        self, find: Callable[[], Any], *, is_first: bool, from_first: Callable[[Any], Any]
+    ) -> tuple[dict[str, float], bool]:
+        """Evaluate what `find` returns on the first process; all get its figures, and whether they are new."""
+        # As all processes take the same decisions, they need the same numbers.
+        computed: Any = None
+        message = ""
+        if is_first:
+            try:
+                computed = self.evaluate(checked_network(find())), self.evaluations
+            except LmgaugeError as error:
+                from_first((None, str(error)))
+                raise
+        computed, message = from_first((computed, message))
+        if computed is None:
+            raise LmgaugeError(f"on the first process: {message}")
+        is_new, self.evaluations = computed
+        return self.figures(), is_new
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures for a log: `{prefix}{name}_perplexity` and so on."""
+        # Where an event has probability zero, a word is unknown or text is lost, how many or how much of it comes as well.
+        figures: dict[str, float] = {}
+        for name, evaluation in self.evaluations.items():
+            for figure in (*_FIGURES, *_WARNINGS, "perplexity_without_zeros"):
+                value = getattr(evaluation, figure)
+                shown = figure in _FIGURES or (
+                    bool(value) if figure in _WARNINGS else evaluation.zero_probability_events > 0
+                )
+                if value is not None and shown:
+                    figures[f"{self._prefix}{name}_{figure}"] = value
+        return figures
+
+    def signatures(self) -> dict[str, str]:
+        """Return the signature of each evaluation: `{prefix}{name}_signature`."""
+        return {f"{self._prefix}{name}_signature": evaluation.signature for name, evaluation in self.evaluations.items()}
+
     def _output(self, name: str) -> Path | None:
         # Run folder of a text: no name leads out of the folder.
         return None if self._folder is None else self._folder / folder_named(name)
@@ -105,44 +148,6 @@ def checked_network(module: Any) -> PreTrainedModel:
         kind = type(network).__name__
         raise UsageError(f"the network is {kind}: a causal network of the transformers library is needed")
     return network
-
-
-def figures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[str, float]:
-    """Return the figures of evaluations for a log: `{prefix}{name}_perplexity` and so on."""
-    # Where an event has probability zero, a word is unknown or text is lost, how many or how much of it comes as well.
-    # -> Perplexity, bits per byte and so on by key.
-    figures: dict[str, float] = {}
-    for name, evaluation in evaluations.items():
-        for figure in (*_FIGURES, *_WARNINGS, "perplexity_without_zeros"):
-            value = getattr(evaluation, figure)
-            shown = figure in _FIGURES or (bool(value) if figure in _WARNINGS else evaluation.zero_probability_events > 0)
-            if value is not None and shown:
-                figures[f"{prefix}{name}_{figure}"] = value
-    return figures
-
-
-def signatures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[str, str]:
-    """Return the signature of each evaluation: `{prefix}{name}_signature`."""
-    return {f"{prefix}{name}_signature": evaluation.signature for name, evaluation in evaluations.items()}
-
-
-def on_one_process(
-    compute: Callable[[], dict[str, Any]], *, is_first: bool, from_first: Callable[[Any], Any]
-) -> dict[str, Any]:
-    """Return what the first process computed, in all processes."""
-    # As they take the same decisions, they need the same numbers.
-    computed: dict[str, Any] | None = None
-    message = ""
-    if is_first:
-        try:
-            computed = compute()
-        except LmgaugeError as error:
-            from_first((None, str(error)))
-            raise
-    computed, message = from_first((computed, message))
-    if computed is None:
-        raise LmgaugeError(f"on the first process: {message}")
-    return computed
 
 
 @contextmanager

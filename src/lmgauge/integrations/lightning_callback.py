@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.api.inputs import Text
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.integrations.in_memory import NamedTexts, checked_network, figures_of, on_one_process, signatures_of
+from lmgauge.integrations.in_memory import NamedTexts, checked_network
 from lmgauge.models.network.options import ScoringOptions
 
 try:
@@ -92,17 +92,15 @@ class LightningPerplexityCallback(Callback):
             InputError: a file is missing.
             UsageError: no texts, or options out of range.
         """
-        if every_n_steps is not None and every_n_steps < 1:
-            raise UsageError(f"every_n_steps is {every_n_steps}: give a number of steps from 1, or None")
         self.evaluations: dict[str, Evaluation] = {}
-        self._texts = NamedTexts(texts, tokenizer, options)
-        self._network, self._every, self._at_end, self._prefix = network, every_n_steps, at_end, prefix
+        self._texts = NamedTexts(texts, tokenizer, options, every_n_steps=every_n_steps, prefix=prefix)
+        self._network, self._at_end = network, at_end
         self._last_step = 0
 
     @property
     def signatures(self) -> dict[str, str]:
         """The signature of each text's latest evaluation, by key."""
-        return signatures_of(self.evaluations, self._prefix)
+        return self._texts.signatures()
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Look for the network, so that no training runs in vain.
@@ -152,7 +150,7 @@ class LightningPerplexityCallback(Callback):
         """
         step = trainer.global_step
         # With accumulated gradients several batches end at one step.
-        if self._every is not None and step % self._every == 0 and step != self._last_step:
+        if self._texts.every is not None and step % self._texts.every == 0 and step != self._last_step:
             self._last_step = step
             self._log_now(trainer, pl_module)
 
@@ -179,12 +177,11 @@ class LightningPerplexityCallback(Callback):
             logger.log_metrics(figures, step=trainer.global_step)
 
     def _evaluate(self, trainer: Trainer, pl_module: LightningModule) -> tuple[dict[str, float], bool]:
-        def compute() -> dict[str, Any]:
-            return {"is_new": self._texts.evaluate(self._find(pl_module)), "evaluations": self._texts.evaluations}
-
-        result = on_one_process(compute, is_first=trainer.is_global_zero, from_first=trainer.strategy.broadcast)
-        self.evaluations = result["evaluations"]
-        return figures_of(self.evaluations, self._prefix), result["is_new"]
+        result = self._texts.evaluate_on_first(
+            lambda: self._find(pl_module), is_first=trainer.is_global_zero, from_first=trainer.strategy.broadcast
+        )
+        self.evaluations = self._texts.evaluations
+        return result
 
     def _find(self, pl_module: LightningModule) -> PreTrainedModel:
         try:

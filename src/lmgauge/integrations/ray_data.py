@@ -8,14 +8,17 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.errors import ModelFileError
 from lmgauge.filtering.options import FilterRules
-from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
+from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, checked_table, sendable_scorer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Filter", "Scorer"]
+
+
+_TABLES = "the step takes Arrow tables", "give map_batches the argument batch_format='pyarrow'"
 
 
 class Scorer:
@@ -50,7 +53,7 @@ class Scorer:
             raise _on_this_machine(error) from error
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        return self._scorer.score_batch(_checked(batch))
+        return self._scorer.score_batch(checked_table(batch, *_TABLES))
 
 
 class Filter:
@@ -95,17 +98,8 @@ class Filter:
     def __call__(self, batch: pa.Table) -> pa.Table:
         import pyarrow as pa
 
-        scored, reasons = self._filter.judge_table(_checked(batch))
+        scored, reasons = self._filter.judge_table(checked_table(batch, *_TABLES))
         return scored.filter(pa.array([reason is None for reason in reasons], pa.bool_()))
-
-
-def _checked(batch: object) -> pa.Table:
-    import pyarrow as pa
-
-    if not isinstance(batch, pa.Table):
-        kind = type(batch).__name__
-        raise UsageError(f"Ray hands over batches as {kind}: give map_batches the argument batch_format='pyarrow'")
-    return batch
 
 
 def _on_this_machine(error: ModelFileError) -> ModelFileError:

@@ -33,6 +33,15 @@ def sendable_scorer(model: ModelOrScorer) -> Scorer:
     return scorer
 
 
+def checked_table(batch: object, kinds: str, remedy: str) -> pa.Table:
+    """Return a batch that is an Arrow table; what else a pipeline hands over is refused in its words."""
+    import pyarrow as pa
+
+    if not isinstance(batch, pa.Table):
+        raise UsageError(f"{kinds}, not {type(batch).__name__}: {remedy}")
+    return batch
+
+
 class Verdicts(NamedTuple):
     """What became of the documents of a batch."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.api.inputs import PathLike, Text
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.integrations.in_memory import NamedTexts, checked_network, figures_of, on_one_process, signatures_of
+from lmgauge.integrations.in_memory import NamedTexts
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.training.progress_file import ProgressFile
 from lmgauge.numerics.units import perplexity_from_nats
@@ -97,16 +97,14 @@ class TransformersPerplexityCallback(TrainerCallback):
         tokenizer = tokenizer if tokenizer is not None else getattr(trainer, "processing_class", None)
         if tokenizer is None:
             raise UsageError("the trainer has no processing_class: give the network's tokenizer here, as tokenizer")
-        if every_n_steps is not None and every_n_steps < 1:
-            raise UsageError(f"every_n_steps is {every_n_steps}: give a number of steps from 1, or None")
         if getattr(trainer, "is_fsdp_enabled", False) or getattr(trainer, "is_deepspeed_enabled", False):
             raise UsageError("the trainer cuts the network into shards (FSDP, DeepSpeed): evaluate its checkpoints instead")
         self.evaluations: dict[str, Evaluation] = {}
         self._trainer = trainer
-        self._texts = NamedTexts(texts, tokenizer, options, folder)
+        self._texts = NamedTexts(texts, tokenizer, options, folder, every_n_steps=every_n_steps, prefix=prefix)
         self._progress = None if folder is None else ProgressFile(folder)
         self._tokens_seen = 0.0, 0  # when a loss was logged last, and how many tokens the trainer had seen
-        self._every, self._at_end, self._prefix = every_n_steps, at_end, prefix
+        self._at_end = at_end
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Begin the file of figures, or go on in it where the training is resumed.
@@ -152,7 +150,7 @@ class TransformersPerplexityCallback(TrainerCallback):
             ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
             UsageError: the network cannot be evaluated.
         """
-        if self._every is not None and state.global_step % self._every == 0:
+        if self._texts.every is not None and state.global_step % self._texts.every == 0:
             self._evaluate(state, control, kwargs["model"])
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
@@ -206,17 +204,15 @@ class TransformersPerplexityCallback(TrainerCallback):
         return numbers
 
     def _evaluate(self, state: TrainerState, control: TrainerControl, network: Any) -> dict[str, float]:
-        def compute() -> dict[str, Any]:
-            return {"is_new": self._texts.evaluate(checked_network(network)), "evaluations": self._texts.evaluations}
-
-        result = on_one_process(compute, is_first=state.is_world_process_zero, from_first=_from_first)
+        figures, is_new = self._texts.evaluate_on_first(
+            lambda: network, is_first=state.is_world_process_zero, from_first=_from_first
+        )
         is_first_time = not self.evaluations
-        self.evaluations = result["evaluations"]
-        figures = figures_of(self.evaluations, self._prefix)
-        if result["is_new"]:
+        self.evaluations = self._texts.evaluations
+        if is_new:
             entry: dict[str, Any] = dict(figures)
             if is_first_time:
-                entry |= signatures_of(self.evaluations, self._prefix)
+                entry |= self._texts.signatures()
             # Logging takes back the wish to log, which may be for the training loss of this very step.
             wanted = control.should_log
             self._trainer.log(entry)

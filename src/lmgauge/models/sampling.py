@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,14 +16,10 @@ from lmgauge.places import refuse_file_names
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
 from lmgauge.text.vocabulary import BOS, EOS, UNK
-from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
     from lmgauge.models.spelling.writing import EventWriter, Step
 
-# Ids that a running text is drawn from, so that a long piece costs no more an id than a short one: at least the first number
-# where there are as many. The oldest are left out 4,096 at a time, as a network has to read all again where it begins anew.
-_LONGEST_CONTEXT, _LEFT_OUT = 1 << 13, 1 << 12
 _LONGEST_WORD = 1000  # letters that are drawn before a word ends at the next place where it can
 
 
@@ -110,34 +106,6 @@ class _Spelled:
 
     def text(self) -> str:
         return self._writer.text.decode()
-
-
-def sample_ids(
-    model: LanguageModel, lengths: Sequence[int], *, seed: int = DEFAULT_SEED, threads: int | None = None
-) -> list[NDArray[np.uint32]]:
-    """Draw token ids from a model, segment after segment: `</s>` is one of them, and so is `<unk>`."""
-    # -> for each length uint32 [length]. Where nothing can follow a context, a new segment begins.
-
-    def draw(piece: int) -> NDArray[np.uint32]:
-        generator = np.random.default_rng([seed, piece])
-        ids = np.empty(lengths[piece], np.uint32)
-        context = GrowingContext(BOS, runs_on=model.context_policy.runs_on)
-        for i in range(len(ids)):
-            before = context.ids()
-            before = before[max(0, len(before) - _LONGEST_CONTEXT) // _LEFT_OUT * _LEFT_OUT :]
-            logprob = model.log_distribution(before)
-            if float(np.max(logprob)) == -np.inf and len(before) > 1:
-                context.restart()
-                logprob = model.log_distribution(context.ids())
-            ids[i] = _draw(logprob, generator, 1.0, None)
-            context.add(int(ids[i]))
-            if ids[i] == EOS:
-                context.end_segment()
-        return ids
-
-    # Only models that may score blocks at a time are asked from several threads.
-    at_a_time = thread_count(threads) if model.blocks_are_independent else 1
-    return list(map_in_order(draw, range(len(lengths)), at_a_time))
 
 
 def _prompt_ids(model: LanguageModel, prompt: str) -> tuple[list[int], int | None]:

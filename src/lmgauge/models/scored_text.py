@@ -22,6 +22,7 @@ from lmgauge.scores import KINDS, OOV, SPELLED, ScoreBatch
 from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
+from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -228,11 +229,33 @@ _score_text = score_text
 
 
 class ScoresStrings(Traits):
-    """Gives a model the method `score_text`, and pickles one that was loaded as the place to load it from."""
+    """Gives a model `score_text`, and `score` or `score_block` by the other; pickles one as the place it was loaded from."""
 
     loaded_by: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
     score_text = _score_text
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """Yield one batch of the score table for each block of segments, in order: those of `score_block`.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            spans: whether to fill the column `ends`, in bytes.
+            threads: blocks scored at a time; no number depends on it.
+
+        Raises:
+            InputError: the text cannot be scored.
+        """
+        return map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """Return the batch of one block of segments: what `score` says of it alone.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+        """
+        return next(self.score([block], spans=spans))
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         if self.loaded_by is None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
 from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
 from lmgauge.evaluation.diagnosis.costs import RankStatistics
-from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
@@ -66,7 +65,6 @@ def parts(diagnosis: Diagnosis) -> dict[str, doc.Document]:
         "unseen": (_unseen(diagnosis),) if diagnosis.unseen_words else (),
         "calibration": tuple(_calibration(diagnosis.calibration)) if diagnosis.calibration is not None else (),
         "ranks": tuple(_ranks(diagnosis.ranks)) if diagnosis.ranks is not None else (),
-        "information": tuple(_information(diagnosis.information)) if diagnosis.information is not None else (),
     }
 
 
@@ -221,35 +219,3 @@ def _rank_lines(ranks: RankStatistics) -> Iterator[str]:
         paid = f"entropy {number(ranks.mean_entropy_bits, 3)} bits an event, paid {number(ranks.mean_surprisal_bits, 3)}"
         sure = "too sure of itself" if difference > 0 else "less sure than it could be"
         yield f"{paid}: {signed(difference, 3)} bits, the model is {sure}" if math.isfinite(difference) else paid
-
-
-def _information(curve: InformationCurve) -> Iterator[doc.Block]:
-    curves = {"text": curve.text_bits} | ({} if curve.sampled_bits is None else {"sampled": curve.sampled_bits})
-    highest = max(bits for values in curves.values() for bits in values)
-    columns = [doc.labels("tokens", [str(distance) for distance in curve.distances])]
-    for name, values in curves.items():
-        columns.append(doc.numbers(name, values, 4, "fixed", unit="bits"))
-        bars = [doc.Bar(bits / highest if highest > 0 else 0.0) for bits in values]
-        columns.append(doc.Column("", bars, drop=1, align="left"))
-    title = "how far back the text tells what comes: mutual information of tokens so far apart"
-    merged = f"the {curve.classes - 1:,} most frequent of {curve.types:,} types, the others as one"
-    kinds = merged if curve.classes < curve.types else f"all {curve.types:,} types"
-    where = "" if curve.stretches == 1 else f" in {curve.stretches} stretches"
-    note = (
-        f"{curve.tokens:,} tokens{where}; {kinds}: a lower bound. What the same tokens give in random order is taken off; "
-        f"what is left by chance is about {curve.chance_bits:.4f} bits."
-    )
-    yield doc.Table(tuple(columns), title, footnotes=(note,))
-    yield doc.ChartData(
-        "mutual-information",
-        "How far back the text tells what comes",
-        "distance",
-        "mutual information",
-        "bits",
-        tuple(doc.series(name, curve.distances, values) for name, values in curves.items()),
-        x_unit="tokens",
-        rule=curve.chance_bits,
-        rule_name="what is left by chance",
-        log_x=True,
-        log_y=all(bits > 0 for values in curves.values() for bits in values) and curve.chance_bits > 0,
-    )

@@ -35,7 +35,6 @@ def _of_one(overview: Overview) -> Iterator[doc.Block]:
     yield from _section("How segments differ", (*_histogram(overview), *parts["segments"]))
     yield from _section("Which events are hard", (*parts["events"], *parts["unseen"]))
     yield from _section("How far it may be believed", (*parts["calibration"], *parts["ranks"]))
-    yield from _section("How far back the text tells what comes", parts["information"])
     yield from _text(overview)
     yield from _section("What is not shown", doc.notes((*diagnosed.notes, *overview.passages.notes)))
 

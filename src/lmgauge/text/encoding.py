@@ -41,16 +41,12 @@ class Encoded:
     # bool [segments], True where the first token of the segment begins in the given text; empty likewise
     crossing: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
-    @property
-    def lossy_segments(self) -> int:
-        """Return the number of segments that the tokens do not give back exactly."""
-        return int(np.count_nonzero(self.lossy))
-
     def only(self, chosen: slice | NDArray[np.bool_], *, spans: bool) -> Encoded:
         """Return some of the ids."""
         # chosen: a slice, or bool [n].
         ends = self.span_ends[chosen] if spans else self.span_ends[:0]
-        return replace(self, ids=self.ids[chosen], span_ends=ends, is_given=self.is_given[chosen])
+        is_given = self.is_given[chosen] if len(self.is_given) else self.is_given
+        return replace(self, ids=self.ids[chosen], span_ends=ends, is_given=is_given)
 
 
 def encode(
@@ -64,12 +60,20 @@ def encode(
     spans: bool = False,
 ) -> Encoded:
     """Turn segments into ids; a `VocabularyBuilder` learns new tokens, a `Vocabulary` makes them `<unk>`."""
+    cut_up = partial(encode, vocabulary=vocabulary, bos=bos, reserved=reserved)
     if segments.given_starts is not None:
-        cut_up = partial(encode, tokenizer=tokenizer, vocabulary=vocabulary, bos=bos, reserved=reserved, spans=True)
-        encoded = (_encode_apart if segments.boundary == "apart" else _encode_jointly)(segments, cut_up, tokenizer)
+        as_asked = _encode_apart if segments.boundary == "apart" else _encode_jointly
+        encoded = as_asked(segments, partial(cut_up, tokenizer=tokenizer, spans=True), tokenizer)
         return encoded.only(encoded.ids != EOS if not eos else slice(None), spans=spans)
     if isinstance(tokenizer, NormalizingTokenizer):
-        return _encode_normalized(segments, tokenizer, vocabulary, bos=bos, eos=eos, reserved=reserved, spans=spans)
+        normalized = normalize(segments, tokenizer.normalizer)
+        encoded = cut_up(normalized.segments, tokenizer=tokenizer.inner, spans=spans)
+        last, ends = np.flatnonzero(encoded.ids == EOS), encoded.span_ends
+        if spans:
+            ends = normalized.source_ends(ends, np.diff(last, prepend=-1))
+            ends[last] = segments.ends - segments.starts
+        encoded = replace(encoded, span_ends=ends, lossy=encoded.lossy | normalized.changed)
+        return encoded.only(encoded.ids != EOS if not eos else slice(None), spans=spans)
     if tokenizer.kernel is None:
         tokens = tokenizer.tokenize(segments)
         mode, lossy = _ALREADY_CUT, tokens.lossy
@@ -105,30 +109,6 @@ def encode(
     if len(irregular):
         lossy = irregular.astype(bool)
     return Encoded(ids[:written], span_ends[:written] if spans else span_ends, lossy)
-
-
-def _encode_normalized(
-    segments: Segments,
-    tokenizer: NormalizingTokenizer,
-    vocabulary: Vocabulary | VocabularyBuilder,
-    *,
-    bos: bool,
-    eos: bool,
-    reserved: ReservedPolicy,
-    spans: bool,
-) -> Encoded:
-    normalized = normalize(segments, tokenizer.normalizer)
-    encoded = encode(normalized.segments, tokenizer.inner, vocabulary, bos=bos, reserved=reserved, spans=spans)
-    ids, span_ends = encoded.ids, encoded.span_ends
-    if spans:
-        last = np.flatnonzero(ids == EOS)
-        counts = np.diff(last, prepend=-1)
-        span_ends = normalized.source_ends(span_ends, counts)
-        span_ends[last] = segments.ends - segments.starts
-    if not eos:
-        inner = ids != EOS
-        ids, span_ends = ids[inner], span_ends[inner] if spans else span_ends
-    return Encoded(ids, span_ends, encoded.lossy | normalized.changed)
 
 
 def _encode_jointly(segments: Segments, cut_up: Callable[[Segments], Encoded], tokenizer: Tokenizer) -> Encoded:

@@ -87,44 +87,22 @@ class Segments:
         """Return the line (record) number of each segment in `source`, int64 [segments]."""
         return np.arange(len(self)) + self.first_line if self.line_numbers is None else self.line_numbers
 
-    def one(self, i: int) -> Segments:
-        """Return a segment as a block of its own, with the text that is given before it."""
-        before = int(self.given_lengths()[i])
-        size = before + int(self.ends[i] - self.starts[i])
-        begin = int(self.starts[i]) - before
-        return Segments(
-            data=self.data[begin : begin + size + self.terminator],
-            starts=np.array([before], np.int64),
-            ends=np.array([size], np.int64),
-            source=self.source,
-            line_numbers=np.array([self.line(i)], np.int64),
-            groups=None if self.groups is None else self.groups[i : i + 1],
-            documents=None if self.documents is None else self.documents[i : i + 1],
-            labels={label: values[i : i + 1] for label, values in self.labels.items()},
-            terminator=self.terminator,
-            first=self.first + i,
-            given_starts=None if self.given_starts is None else np.zeros(1, np.int64),
-            boundary=self.boundary,
-        )
-
     def part(self, begin: int, end: int) -> Segments:
         """Return consecutive segments as a block of their own, with the text that is given before each."""
         # Nothing is copied.
         if (begin, end) == (0, len(self)):
             return self
         low = int(self.starts[begin] if self.given_starts is None else self.given_starts[begin])
+        rows = slice(begin, end)
         return replace(
-            self,
+            self._with_labels(rows),
             data=self.data[low : int(self.ends[end - 1]) + self.terminator],
-            starts=self.starts[begin:end] - low,
-            ends=self.ends[begin:end] - low,
+            starts=self.starts[rows] - low,
+            ends=self.ends[rows] - low,
             first_line=self.line(begin),
-            line_numbers=None if self.line_numbers is None else self.line_numbers[begin:end],
-            groups=None if self.groups is None else self.groups[begin:end],
-            documents=None if self.documents is None else self.documents[begin:end],
-            labels={label: values[begin:end] for label, values in self.labels.items()},
+            line_numbers=None if self.line_numbers is None else self.line_numbers[rows],
             first=self.first + begin,
-            given_starts=None if self.given_starts is None else self.given_starts[begin:end] - low,
+            given_starts=None if self.given_starts is None else self.given_starts[rows] - low,
         )
 
     def where(self, chosen: NDArray[np.bool_]) -> Segments:
@@ -138,16 +116,21 @@ class Segments:
         # Segments at 0-2 and 6-9: lengths [2, 3], bounds [0, 2, 5] -> places [0, 1, 6, 7, 8].
         places = np.arange(bounds[-1]) + np.repeat(self.starts[rows] - bounds[:-1], lengths)
         return replace(
-            self,
+            self._with_labels(rows),
             data=self.data[places],
             starts=bounds[:-1],
             ends=bounds[1:] - self.terminator,
             first_line=self.line(int(rows[0])),
             line_numbers=self.lines()[rows],
-            groups=None if self.groups is None else self.groups[rows],
-            documents=None if self.documents is None else self.documents[rows],
-            labels={label: [values[row] for row in rows.tolist()] for label, values in self.labels.items()},
         )
+
+    def _with_labels(self, rows: slice | NDArray[np.int64]) -> Segments:
+        # What is said of some segments, before their text.
+        groups = None if self.groups is None else self.groups[rows]
+        documents = None if self.documents is None else self.documents[rows]
+        places = range(len(self))[rows] if isinstance(rows, slice) else rows.tolist()
+        labels = {label: [values[i] for i in places] for label, values in self.labels.items()}
+        return replace(self, groups=groups, documents=documents, labels=labels)
 
     def alone(self) -> Segments:
         """Return the segments without the text that is given before them, one right behind the other."""

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from filecmp import cmp
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,9 @@ from lmgauge.choices import DEFAULT_FRACTIONS, DEFAULT_SEED, SPLIT_BY, SplitBy
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing, writing
 from lmgauge.numerics.mixing import GOLDEN, mixed
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
+from lmgauge.result_columns import plain_values
+from lmgauge.result_list import Tabled
 from lmgauge.text.documents import Corpus
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PARTS = ("train", "validation", "test")
 
@@ -34,10 +31,7 @@ class Split:
 
     assignment: NDArray[np.uint8]  # uint8 [segments], index into `PARTS` in reading order
     fractions: tuple[float, float, float]  # the share of each part that was asked for
-    seed: int
-    by: SplitBy | None  # what stays together: "group", "document" or None
     records: bool  # True if segments are records or documents, which may hold newlines
-    sha256: str  # digest of the text that was split
 
     def counts(self) -> dict[str, int]:
         """Return the number of segments in each part."""
@@ -55,14 +49,15 @@ class WrittenPart:
 
 
 @dataclass(frozen=True, repr=False)
-class SplitText(Shown):
+class SplitText(Tabled):
     """A text in parts on disk.
 
     Attributes:
-        parts: those written, in the order train, validation, test; each with its name, path, segments and bytes.
-        fractions: the shares asked for.
         seed: the same seed gives the same split.
+        fractions: the shares asked for.
+        segments: how many there are in all parts.
         text_sha256: digest of the text that was split.
+        parts: those written, in the order train, validation, test; each with its name, path, segments and bytes.
         notes: what was changed or left out while it was read.
 
     Example:
@@ -74,36 +69,16 @@ class SplitText(Shown):
         ([('train', 'train.jsonl'), ('validation', 'validation.jsonl'), ('test', 'test.jsonl')], 100)
     """
 
-    parts: tuple[WrittenPart, ...]
-    fractions: tuple[float, ...]
     seed: int
+    fractions: tuple[float, ...]
+    segments: int
     text_sha256: str
+    parts: tuple[WrittenPart, ...]
     notes: tuple[str, ...] = ()
 
-    @property
-    def segments(self) -> int:
-        """Return the number of segments in all parts."""
-        return sum(part.segments for part in self.parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as `lmgauge split --json` prints them."""
-        parts = [{"name": p.name, "path": str(p.path), "segments": p.segments, "bytes": p.bytes} for p in self.parts]
-        return {
-            "seed": self.seed,
-            "fractions": list(self.fractions),
-            "segments": self.segments,
-            "text_sha256": self.text_sha256,
-            "parts": parts,
-            "notes": list(self.notes),
-        }
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each part: its name, path, segments and bytes.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(self.to_dict()["parts"])
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each part: its name, path, segments and bytes."""
+        return [plain_values(part) for part in self.parts]
 
     def _in_brief(self) -> str:
         parts = ", ".join(f"{part.name} {part.segments:,}" for part in self.parts)
@@ -140,7 +115,7 @@ def split_corpus(
         rank[_shuffled(total, seed)] = np.arange(total)
         bounds = [round(share * total) for share in (shares[0], shares[0] + shares[1])]
         assignment = np.searchsorted(bounds, rank, side="right").astype(np.uint8)
-    return Split(assignment, shares, seed, by, records, corpus.report.sha256)
+    return Split(assignment, shares, records)
 
 
 def _check(fractions: Sequence[float], seed: int) -> tuple[float, float, float]:
@@ -227,12 +202,13 @@ def write_split(
                     continue
                 file.write(part.as_lines(chosen, records=split.records))
                 written[code] += int((part.ends - part.starts)[chosen].sum()) + part.terminator * int(chosen.sum())
-    parts = (
+    parts = tuple(
         WrittenPart(name, path, split.counts()[name], size)
         for name, path, size in zip(PARTS, paths, written, strict=True)
         if path is not None
     )
-    return SplitText(tuple(parts), split.fractions, seed, corpus.report.sha256, tuple(corpus.report.notes()))
+    sha256, notes = corpus.report.sha256, tuple(corpus.report.notes())
+    return SplitText(seed, split.fractions, sum(part.segments for part in parts), sha256, parts, notes)
 
 
 def _already_there(path: Path) -> UsageError:

@@ -37,11 +37,6 @@ class Tokens:
     def __len__(self) -> int:
         return len(self.starts)
 
-    @property
-    def lossy_segments(self) -> int:
-        """Return the number of segments that the tokens do not give back exactly."""
-        return int(np.count_nonzero(self.lossy))
-
     def strings(self) -> list[bytes]:
         """Return the vocabulary string of every token, as UTF-8."""
         whole = self.data.tobytes()

@@ -23,7 +23,7 @@ from lmgauge.errors import InputError, UsageError  # noqa: E402
 from lmgauge.evaluation.context_curve.results import ContextCurve  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel  # noqa: E402
-from lmgauge.models.network.windows import window_of  # noqa: E402
+from lmgauge.models.network.windows import Layout  # noqa: E402
 from lmgauge.numerics.intervals import spread  # noqa: E402
 from lmgauge.numerics.significance import holm  # noqa: E402
 from lmgauge.numerics.units import nats_to_bits  # noqa: E402
@@ -106,7 +106,7 @@ def test_what_a_window_shows() -> None:
             for before in range(length, 40):
                 seen = tokens_seen(before, length, stride)
                 assert length - stride + 1 <= seen <= length
-                assert seen == before - window_of(before, length, stride) * stride
+                assert seen == before - Layout(length, stride).begin(before)
                 if length % stride == 0:  # then longer contexts have the same number of tokens more, of every token
                     assert seen - length == tokens_seen(before, stride, stride) - stride
 

@@ -21,7 +21,6 @@ from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate, con
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.sampling import sample_ids
 from lmgauge.scores import KINDS, ScoreBatch, ScoreWriter
 from lmgauge.text.documents import Corpus
 from lmgauge.text.vocabulary import BOS, EOS, UNK
@@ -61,9 +60,13 @@ def written(path: Path, model: NgramModel, segments: Sequence[Sequence[int]], **
 
 def own_text(model: NgramModel, size: int, seed: int) -> list[list[int]]:
     """Segments that the model drew, each closed."""
-    (ids,) = sample_ids(model, [size], seed=seed)
-    ends = np.flatnonzero(ids == EOS) + 1
-    return [part.tolist() for part in np.split(ids, ends)[:-1]]
+    chance, segments = np.random.default_rng(seed), [[BOS]]
+    for draw in chance.random(size).tolist():
+        cumulative = np.cumsum(np.exp(model.log_distribution(segments[-1])))
+        segments[-1].append(int(np.searchsorted(cumulative, draw * cumulative[-1], side="right")))
+        if segments[-1][-1] == EOS:
+            segments.append([BOS])
+    return [part[1:] for part in segments[:-1]]
 
 
 def test_a_model_is_calibrated_on_what_it_wrote(model: NgramModel, tmp_path: Path) -> None:

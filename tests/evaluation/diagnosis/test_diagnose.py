@@ -6,14 +6,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import lmgauge
@@ -21,14 +18,12 @@ from lmgauge.choices import DIAGNOSIS_SECTIONS as SECTIONS
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.diagnosis.costs import UnseenWords
 from lmgauge.evaluation.diagnosis.diagnose import _LongRuns, diagnose
-from lmgauge.evaluation.diagnosis.mutual_information import FEWEST_TOKENS, TokenParts, information_curve, parts_of
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.evaluation.slicing.ranges import ranges_by_event
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.sampling import sample_ids
 from lmgauge.scores import ScoreBatch, Strings
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -305,7 +300,7 @@ def test_a_foreign_table_without_spans_or_tokens(shop: Shop, tmp_path: Path) -> 
     found = diagnose(open_run(tmp_path / "t.jsonl"), corpus=corpus)
     assert [row.size for row in by(found, "group").rows] == [9]
     assert {slices.unit for slices in found.slices} == {"event"}
-    assert (found.costly_tokens, found.information, found.worst_tokens) == ((), None, ())
+    assert (found.costly_tokens, found.worst_tokens) == ((), ())
     assert any("no byte spans" in note for note in found.notes)
     assert any("does not tell its tokens" in note for note in found.notes)
     assert found.baselines
@@ -331,13 +326,7 @@ def test_an_unknown_section_is_refused(shop: Shop) -> None:
 def test_only_what_is_asked_for(shop: Shop) -> None:
     found = diagnose(shop.run("word"), DiagnosisSettings(only=["baselines"]))
     assert found.baselines
-    assert (found.slices, found.costly_tokens, found.worst_segments, found.unseen_words, found.information) == (
-        (),
-        (),
-        (),
-        (),
-        None,
-    )
+    assert not any((found.slices, found.costly_tokens, found.worst_segments, found.unseen_words))
     assert {"baselines", "slices"} < set(SECTIONS)
 
 
@@ -355,7 +344,7 @@ def test_columns_of_the_table_give_ranks_and_entropies(shop: Shop, tmp_path: Pat
 
 def test_results_turn_into_plain_values_and_frames(shop: Shop) -> None:
     model = shop.models["word"]
-    found = diagnose(shop.run("word"), model=model, sample=lambda lengths: sample_ids(model, lengths))
+    found = diagnose(shop.run("word"), model=model)
     plain = found.to_dict()
     assert json.loads(json.dumps(plain))["calibration"]["contexts"] == found.evaluation.events
     assert plain["slices"][0]["rows"][0]["share_of_bits"] <= 1
@@ -364,72 +353,3 @@ def test_results_turn_into_plain_values_and_frames(shop: Shop) -> None:
     assert frame[frame["by"] == "class"]["bytes"].sum() == found.evaluation.bytes
     assert "by class" in str(found)
     assert repr(found).startswith(f"<Diagnosis: {found.evaluation.model}: perplexity ")
-
-
-# --- memory -------------------------------------------------------------------------------------------------------------
-
-
-@given(st.integers(0, 500), st.integers(1, 600))
-def test_stretches_lie_in_the_table_and_apart(events: int, wanted: int) -> None:
-    stretches = parts_of(events, wanted)
-    assert sum(end - begin for begin, end in stretches) <= wanted
-    assert all(0 <= begin < end <= events for begin, end in stretches)
-    assert all(a[1] <= b[0] for a, b in pairwise(stretches))
-    assert len({end - begin for begin, end in stretches}) <= 1
-
-
-@given(st.lists(st.integers(1, 7), min_size=1, max_size=10))
-def test_stretches_are_read_whole_from_batches_of_any_size(batches: list[int]) -> None:
-    events = sum(batches)
-    stretches = parts_of(events, max(1, events // 2))
-    collected = TokenParts(stretches)
-    begin = 0
-    for size in batches:
-        collected.add(np.arange(size, dtype=np.uint32), [f"token {begin + i}" for i in range(size)])
-        begin += size
-    parts = collected.finish()
-    numbers = collected.numbers([f"token {i}" for first, last in stretches for i in range(first, last)])
-    assert np.concatenate(parts).tolist() == numbers.tolist()
-
-
-def test_a_chain_forgets_and_a_period_does_not() -> None:
-    generator = np.random.default_rng(3)
-    period = np.tile(np.arange(8), 500)
-    coin = generator.integers(0, 2, 4000)
-    curve = information_curve([period], [coin], seed=1)
-    assert curve is not None
-    assert curve.text_bits == pytest.approx([3.0] * len(curve.distances), abs=0.02)
-    assert curve.sampled_bits == pytest.approx([0.0] * len(curve.distances), abs=0.01)
-    assert 0 < curve.chance_bits < 0.02
-
-
-def test_the_estimate_is_not_fooled_by_many_types() -> None:
-    """As many types as tokens: the plug-in estimate would be some ten bits of nothing."""
-    ids = np.random.default_rng(4).zipf(1.3, 20_000) % 5000
-    curve = information_curve([ids], None)
-    assert curve is not None
-    assert max(map(abs, curve.text_bits)) < 3 * curve.chance_bits
-    assert curve.classes < curve.types
-
-
-def test_a_handful_of_tokens_tells_nothing() -> None:
-    assert information_curve([np.arange(FEWEST_TOKENS - 1)], None) is None
-    assert information_curve([], None) is None
-
-
-def test_a_unigram_model_does_not_write_what_it_was_trained_on(tmp_path: Path) -> None:
-    lines = [" ".join(f"w{(i + j) % 6}" for j in range(30)) for i in range(60)]
-    file = write(tmp_path, "period", lines)
-    model = lmgauge.train("laplace", file, order=1)
-    lmgauge.evaluate(model, file, output=tmp_path / "run")
-    found = diagnose(
-        open_run(tmp_path / "run"),
-        DiagnosisSettings(only=["information"]),
-        model=model,
-        sample=lambda lengths: sample_ids(model, lengths),
-    ).information
-    assert found is not None
-    assert found.sampled_bits is not None
-    assert found.text_bits[0] > 2
-    assert max(found.sampled_bits) < 0.2
-    assert found.tokens <= 60 * 31

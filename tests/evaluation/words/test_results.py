@@ -12,7 +12,7 @@ import pytest
 
 import lmgauge
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.row_files import ROW_FILES
+from lmgauge.result_list import ROW_FILES
 
 LINES = ["the cat sat", "the dog sat", "a dog ran"]
 COLUMNS = [

@@ -76,7 +76,6 @@ NAMES = [
 ]
 COSTLY = {
     "--resamples",
-    "--sample-tokens",
     "--tokens",
     "--threads",
     "--workers",

@@ -153,7 +153,7 @@ def _compare(chance: random.Random, run: str, other: str) -> Made:
 
 
 def _diagnose(chance: random.Random, run: str, other: str) -> Made:
-    parts = ["baselines", "slices", "tokens", "segments", "unseen", "information"]
+    parts = ["baselines", "slices", "tokens", "segments", "unseen"]
     return [run, *some(chance, ["--only", chance.choice(parts)], ["--examples", "0"])], []
 
 

@@ -33,7 +33,7 @@ from lmgauge.models.network.tokens import (  # noqa: E402
     trained_here,
     trained_tokens,
 )
-from lmgauge.models.training.hub_tokenizer import write_tokenizer  # noqa: E402
+from lmgauge.models.training.tokenizers import write_tokenizer  # noqa: E402
 from lmgauge.scores import OOV  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 from lmgauge.text.tokenizers import make_tokenizer  # noqa: E402

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.models.network.windows import Chunks, Filled, Layout, Sliding, Window, layout_of, window_of, windows
+from lmgauge.models.network.windows import Layout, Window
 from lmgauge.protocols import PROTOCOLS
 
 spans = st.tuples(st.integers(1, 60), st.integers(0, 80)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 sizes = st.integers(1, 20).flatmap(lambda context: st.tuples(st.just(context), st.integers(1, context)))
+
+
+def windows(first: int, last: int, context: int | None, stride: int | None) -> Iterator[Window]:
+    return Layout(context, stride).windows(first, last)
+
+
+def shown(window: Window) -> int:
+    """How many tokens the model is shown."""
+    return window.last - 1 - window.begin
+
+
+def filled(context: int) -> Layout:
+    return Layout(context, context, "filled")
+
+
+def chunks(size: int, first_scored: int) -> Layout:
+    return Layout(size, size, "chunks", first_scored)
 
 
 def seen(found: list[Window]) -> dict[int, int]:
@@ -47,8 +66,8 @@ def test_each_prediction_is_taken_once_from_the_first_window_that_reaches_it(
 def test_what_is_shown_has_bounds(span: tuple[int, int], size: tuple[int, int]) -> None:
     context, stride = size
     for window in windows(*span, context, stride):
-        assert 1 <= window.shown <= context
-        assert window.last - window.first <= window.shown  # the last so many positions shown are those that predict
+        assert 1 <= shown(window) <= context
+        assert window.last - window.first <= shown(window)  # the last so many positions shown are those that predict
         assert window.begin % stride == 0
         # No prediction sees less than the window keeps when it moves on, but at the beginning of the text.
         assert window.first - window.begin >= min(window.first, context - stride + 1)
@@ -74,9 +93,9 @@ def test_a_text_in_parts_has_the_windows_of_the_whole(
 @given(spans, st.integers(1, 20))
 def test_windows_side_by_side_show_each_token_once(span: tuple[int, int], context: int) -> None:
     found = list(windows(1, span[1], context, context))
-    shown = [position for window in found for position in range(window.begin, window.begin + window.shown)]
-    assert shown == list(range(span[1] - 1))
-    assert all(window.last - window.first == window.shown for window in found)
+    positions = [position for window in found for position in range(window.begin, window.begin + shown(window))]
+    assert positions == list(range(span[1] - 1))
+    assert all(window.last - window.first == shown(window) for window in found)
 
 
 @given(spans)
@@ -104,13 +123,13 @@ def test_ten_predictions_by_hand(context: int, stride: int, expected: list[tuple
 @given(st.integers(1, 500), sizes)
 def test_the_window_of_a_position(position: int, size: tuple[int, int]) -> None:
     context, stride = size
-    number = window_of(position, context, stride)
-    assert number * stride == slow(position, context, stride)
-    assert 1 <= position - number * stride <= context
+    begin = Layout(context, stride).begin(position)
+    assert begin == slow(position, context, stride)
+    assert 1 <= position - begin <= context
 
 
-chunks = st.integers(2, 12).flatmap(lambda size: st.builds(Chunks, st.just(size), st.integers(1, size - 1)))
-layouts = sizes.map(lambda size: Sliding(*size)) | chunks | st.integers(1, 12).map(Filled)
+of_chunks = st.integers(2, 12).flatmap(lambda size: st.builds(chunks, st.just(size), st.integers(1, size - 1)))
+layouts = sizes.map(lambda size: Layout(*size)) | of_chunks | st.integers(1, 12).map(filled)
 lengths = st.tuples(st.integers(0, 1), st.integers(1, 60))
 
 
@@ -121,17 +140,17 @@ def test_a_layout_predicts_each_position_at_most_once_and_shows_what_is_there(la
     assert predicted == sorted(set(predicted))
     for window in found:
         assert 0 <= window.begin < window.first < window.last <= ends[1]
-        assert window.last - window.first <= window.shown
+        assert window.last - window.first <= shown(window)
 
 
 @given(layouts, lengths)
 def test_layouts_that_drop_nothing_leave_out_the_first_position_at_most(layout: Layout, ends: tuple[int, int]) -> None:
     predicted = [position for window in layout.windows(*ends) for position in range(window.first, window.last)]
-    if not isinstance(layout, Chunks):
+    if layout.kind != "chunks" or layout.stride is None:
         assert predicted == list(range(1, ends[1]))
         return
-    whole = range(ends[1] // layout.size * layout.size)
-    assert predicted == [position for position in whole if position % layout.size >= layout.first_scored]
+    whole = range(ends[1] // layout.stride * layout.stride)
+    assert predicted == [position for position in whole if position % layout.stride >= layout.first_scored]
 
 
 @given(layouts, lengths, st.integers(0, 40))
@@ -140,10 +159,10 @@ def test_where_windows_begin_depends_on_the_position_alone_but_for_the_harness(
 ) -> None:
     first, last = ends
     short, long = seen(list(layout.windows(first, last))), seen(list(layout.windows(first, last + more)))
-    if isinstance(layout, Filled):
+    if layout.kind == "filled" and layout.length is not None:
         # It is the last window that moves; asked about a position, the text ends there.
         full = {
-            position: begin for position, begin in short.items() if position <= (last - 1) // layout.context * layout.context
+            position: begin for position, begin in short.items() if position <= (last - 1) // layout.length * layout.length
         }
         assert long | full == long
         assert all(list(layout.windows(first, position + 1))[-1].begin == layout.begin(position) for position in short)
@@ -163,19 +182,19 @@ def test_the_harness_fills_its_last_window(context: int, last: int) -> None:
         end = predicted + length
         expected.append((end - context - 1 + 1, end - length + 1, end + 1))
         predicted += length
-    assert list(Filled(context).windows(1, last)) == [Window(*window) for window in expected]
+    assert list(filled(context).windows(1, last)) == [Window(*window) for window in expected]
 
 
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [
-        (Chunks(4, 1), [(0, 1, 4), (4, 5, 8)]),
-        (Chunks(4, 3), [(0, 3, 4), (4, 7, 8)]),
-        (Chunks(5, 3), [(0, 3, 5), (5, 8, 10)]),
-        (Chunks(12, 1), []),
-        (Filled(4), [(0, 1, 5), (4, 5, 9), (6, 9, 11)]),
-        (Filled(20), [(0, 1, 11)]),
-        (Sliding(4, 2), [(0, 1, 5), (2, 5, 7), (4, 7, 9), (6, 9, 11)]),
+        (chunks(4, 1), [(0, 1, 4), (4, 5, 8)]),
+        (chunks(4, 3), [(0, 3, 4), (4, 7, 8)]),
+        (chunks(5, 3), [(0, 3, 5), (5, 8, 10)]),
+        (chunks(12, 1), []),
+        (filled(4), [(0, 1, 5), (4, 5, 9), (6, 9, 11)]),
+        (filled(20), [(0, 1, 11)]),
+        (Layout(4, 2), [(0, 1, 5), (2, 5, 7), (4, 7, 9), (6, 9, 11)]),
     ],
 )
 def test_layouts_of_eleven_tokens_by_hand(layout: Layout, expected: list[tuple[int, int, int]]) -> None:
@@ -183,8 +202,8 @@ def test_layouts_of_eleven_tokens_by_hand(layout: Layout, expected: list[tuple[i
 
 
 def test_each_protocol_has_its_layout() -> None:
-    kinds = {"sliding": Sliding, "filled": Filled, "chunks": Chunks}
     for name, protocol in PROTOCOLS.items():
-        assert type(layout_of(ContextPolicy(length=9, stride=10, protocol=name))) is kinds[protocol.layout]
-    assert layout_of(ContextPolicy(length=9, stride=4)) == Sliding(9, 4)
-    assert layout_of(ContextPolicy()) == Sliding(None, None)
+        layout = Layout.of(ContextPolicy(length=9, stride=10, protocol=name))
+        assert layout == (9, 10, protocol.layout, protocol.first_scored(10))
+    assert Layout.of(ContextPolicy(length=9, stride=4)) == Layout(9, 4)
+    assert Layout.of(ContextPolicy()) == Layout(None, None)

@@ -82,18 +82,6 @@ def test_a_running_text_is_read_with_one_thread(monkeypatch: pytest.MonkeyPatch)
         torch.set_num_threads(before)
 
 
-def test_recurrences_on_a_gpu_are_exact() -> None:
-    layers: Any = torch.backends.cudnn.rnn
-    if not hasattr(layers, "fp32_precision"):
-        pytest.skip("this torch has no such switch")
-    before = layers.fp32_precision
-    with validation.exact_recurrences(torch.device("cuda"), settings("lstm", "stream")):
-        assert layers.fp32_precision == "ieee"
-    with validation.exact_recurrences(torch.device("cuda"), settings("transformer", "stream")):
-        assert layers.fp32_precision == before
-    assert layers.fp32_precision == before
-
-
 def test_perplexity() -> None:
     assert perplexity_of(2 * math.log(7), 2) == pytest.approx(7)
     assert perplexity_of(1e6, 1) == math.inf

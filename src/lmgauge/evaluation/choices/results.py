@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.evaluation.row_files import write_table
 from lmgauge.numerics.intervals import Interval
 from lmgauge.result_columns import column, flat_row, plain_values
 from lmgauge.result_list import Tabled, pandas_module
@@ -142,17 +140,8 @@ class Choices(Tabled):
         means = {model: {measure: self.mean_over_groups(model, measure) for measure in MEASURES} for model in models}
         return {**plain_values(self), "mean_over_groups": means}
 
-    def write_rows(self, path: str | os.PathLike[str]) -> None:
-        """Write `rows`.
-
-        Args:
-            path: a file ending in .parquet, .tsv or .jsonl; "-" is standard output, as TSV.
-
-        Raises:
-            OutputError: it cannot be written; nothing is left behind.
-            UsageError: another ending.
-        """
-        write_table(os.fspath(path), self.rows)
+    def _columns(self) -> dict[str, list[Any]]:
+        return self.rows
 
     def _in_brief(self) -> str:
         shares = "; ".join(f"{model}: accuracy {self.accuracy(model).accuracy:.4f}" for model in self.models)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmgauge.evaluation.row_files import write_table
 from lmgauge.numerics.intervals import Interval
 from lmgauge.result_columns import column, interval_columns, plain_values
 from lmgauge.result_list import Tabled
@@ -118,19 +116,6 @@ class ContextCurve(Tabled):
             for point in self.points
             for plain in [plain_values(point)]
         ]
-
-    def write_rows(self, path: str | os.PathLike[str]) -> None:
-        """Write a row for each length.
-
-        Args:
-            path: a file ending in .parquet, .csv, .tsv or .jsonl; "-" is standard output, as TSV.
-
-        Raises:
-            OutputError: it cannot be written; nothing is left behind.
-            UsageError: another ending.
-        """
-        rows = self.to_rows()
-        write_table(os.fspath(path), {name: [row[name] for row in rows] for name in rows[0]})
 
     def _in_brief(self) -> str:
         bits = ", ".join(f"{point.context:,}: {point.bits_per_token:.4f}" for point in self.points)

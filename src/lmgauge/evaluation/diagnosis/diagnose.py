@@ -7,22 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines, in_order
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate
 from lmgauge.evaluation.diagnosis.costs import RankSums, TokenCosts, UnseenWords
-from lmgauge.evaluation.diagnosis.mutual_information import (
-    FEWEST_TOKENS,
-    LARGEST,
-    InformationCurve,
-    TokenParts,
-    default_sample_tokens,
-    information_curve,
-    parts_of,
-)
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.diagnosis.spelling_costs import SpellingSums
 from lmgauge.evaluation.evaluate import evaluate_scores
@@ -44,7 +34,6 @@ from lmgauge.text.segments import Segments
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
-Sampler = Callable[[Sequence[int]], list[NDArray[np.uint32]]]
 Progress = Callable[[str], None]
 
 # Texts of one kind share fewer runs of this many words by chance.
@@ -59,13 +48,11 @@ def diagnose(
     training: Callable[[Corpus], TrainingWords] | None = None,
     rungs: Callable[[Corpus], Sequence[Baseline]] | None = None,
     model: LanguageModel | None = None,
-    sample: Sampler | None = None,
     progress: Progress = lambda stage: None,
 ) -> Diagnosis:
     """Divide a run's bits by everything that could explain them."""
     # training: given the text, what gives of the words of each of its blocks how often each occurs in the training text,
-    # and the length of the longest n-gram of that text that ends with it: two integer arrays [words of the block]; sample:
-    # text of the model: for each of some lengths an array of its token ids, uint32 [length].
+    # and the length of the longest n-gram of that text that ends with it: two integer arrays [words of the block].
     settings = settings or DiagnosisSettings()
     progress("reading the run")
     run, text, evaluation = _evaluated(run, corpus)
@@ -75,10 +62,7 @@ def diagnose(
             raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
         progress("reading the training text")
         words = training(text)
-    limit = LARGEST
-    if model is not None and sample is not None:
-        limit = settings.sample_tokens or default_sample_tokens(len(model.vocabulary))
-    seen = _Reading(run, text, evaluation, words, settings, limit)
+    seen = _Reading(run, text, evaluation, words, settings)
     progress("cutting the text into slices")
     tables = seen.read()
     calibration = None
@@ -99,11 +83,7 @@ def diagnose(
         seen.rungs = tuple(rungs(text))
     for _ in tables:  # what calibration did not read: all of it where there is no model
         pass
-    information = None
-    if "information" in settings.only and seen.tokens.named:
-        progress("mutual information")
-        information = _curve(seen.parts, model, sample, settings.seed, progress)
-    return seen.finish(calibration, information)
+    return seen.finish(calibration)
 
 
 def _evaluated(run: Run, corpus: Corpus | None) -> tuple[Run, Corpus | None, Evaluation]:
@@ -134,11 +114,9 @@ class _Reading:
         evaluation: Evaluation,
         training: TrainingWords | None,
         settings: DiagnosisSettings,
-        looked_at: int,
     ) -> None:
         self.run, self.corpus, self.evaluation, self.training = run, corpus, evaluation, training
         self.only, self.examples = settings.only, settings.examples
-        self.parts = TokenParts(parts_of(evaluation.events, looked_at) if "information" in self.only else [])
         self.baselines: Baselines | None = None
         self.rungs: tuple[Baseline, ...] = ()
         if corpus is not None and "baselines" in self.only:
@@ -159,7 +137,6 @@ class _Reading:
             yield table
 
     def _add(self, block: Segments | None, table: ScoreBatch) -> None:
-        self.parts.add(table.token_ids, table.strings.tokens)
         if block is not None and self.baselines is not None:
             self.baselines.add(block)
         self.spans &= len(table.ends) == len(table)
@@ -213,7 +190,7 @@ class _Reading:
             in_all = np.bincount(ranges.segment, bits, len(block)).astype(np.float64)
             self.segments.add_segments(block, scored, [in_all])
 
-    def finish(self, calibration: Calibration | None, information: InformationCurve | None) -> Diagnosis:
+    def finish(self, calibration: Calibration | None) -> Diagnosis:
         unit = "byte" if self.corpus is not None and self.spans else "event"
         bound = self.evaluation.bits_per_byte_is_bound
         slices = [cut.marked([bound]) for cut in self.slices.finish(unit)]
@@ -231,8 +208,7 @@ class _Reading:
             unseen_types=len(self.unseen) + self.unseen.forgotten,
             calibration=calibration,
             ranks=self.ranks.finish(),
-            information=information,
-            notes=tuple(self._notes(slices, calibration, information)),
+            notes=tuple(self._notes(slices, calibration)),
             spelling=self.spelling.finish(),
         )
 
@@ -241,9 +217,7 @@ class _Reading:
         compressed = () if self.baselines is None else self.baselines.finish()
         return in_order(replace(one, seconds=None) for one in (*self.rungs, *compressed))
 
-    def _notes(
-        self, slices: Sequence[Slices], calibration: Calibration | None, information: InformationCurve | None
-    ) -> Iterator[str]:
+    def _notes(self, slices: Sequence[Slices], calibration: Calibration | None) -> Iterator[str]:
         if self.corpus is None:
             yield "the text is not at hand: name it with --text for groups, classes, examples, unseen words and baselines"
         elif not self.spans:
@@ -256,8 +230,6 @@ class _Reading:
             yield "calibration needs the model's distributions: -m MODEL"
         if not self.tokens.named:
             yield "the table does not tell its tokens: nothing is said about single tokens"
-        elif information is None and "information" in self.only:
-            yield f"mutual information needs {FEWEST_TOKENS} tokens or more"
         yield from self.long_runs.notes()
         by_group = next((s for s in slices if s.name == "group"), None)
         if by_group is not None and self.corpus is not None:
@@ -304,16 +276,3 @@ class _LongRuns:
                 f"{100 * self.seen / self.words:.0f} % of the runs of {_LONG_RUN} words are in the training text, too: it "
                 "may contain the text that was scored, whose numbers then say little; see lmgauge overlap TRAIN TEST"
             )
-
-
-def _curve(
-    parts: TokenParts, model: LanguageModel | None, sample: Sampler | None, seed: int, progress: Progress
-) -> InformationCurve | None:
-    text = parts.finish()
-    sampled = None
-    if model is not None and sample is not None:
-        progress("sampling text from the model")
-        strings = model.vocabulary.tokens
-        drawn = sample([len(part) for part in text])
-        sampled = [parts.numbers([strings[i] for i in ids.tolist()]) for ids in drawn]
-    return information_curve(text, sampled, seed=seed)

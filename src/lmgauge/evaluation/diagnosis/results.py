@@ -9,7 +9,6 @@ from typing import Any
 from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.diagnosis.calibration import Calibration
 from lmgauge.evaluation.diagnosis.costs import RankStatistics, TokenCost, UnseenWord
-from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
 from lmgauge.evaluation.diagnosis.spelling_costs import SpellingCosts
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.slicing.examples import Example
@@ -37,7 +36,6 @@ class Diagnosis(Tabled):
             forgotten and is met again counts twice.
         calibration: of the model's distributions; None without the model.
         ranks: of the true tokens, where the table has columns for it.
-        information: over distance; None where there is no token string to go by.
         notes: what a reader should know.
         spelling: what unseen words and white space cost, of a model that spells and predicts them; None of any other.
 
@@ -63,7 +61,6 @@ class Diagnosis(Tabled):
     unseen_types: int
     calibration: Calibration | None
     ranks: RankStatistics | None
-    information: InformationCurve | None
     notes: tuple[str, ...]
     spelling: SpellingCosts | None = None
 

@@ -78,7 +78,7 @@ def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, se
         counts = event_counts(models[0], block, seen=total_events)
         keys, befores = generator.random(len(block)), total_events + np.cumsum(counts) - counts
         for i in np.flatnonzero(keys < bound).tolist():
-            own = block.one(i)
+            own = block.part(i, i + 1)
             own = replace(own, data=own.data.copy())  # a view would hold the whole block in memory
             drawn.append(_Drawn(float(keys[i]), block.first + i, int(befores[i]), int(counts[i]), own))
         drawn.sort()

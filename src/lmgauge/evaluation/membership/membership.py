@@ -18,7 +18,6 @@ inference attacks from first principles".
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,22 +33,17 @@ from lmgauge.distributions.reductions import Moments
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.options import MembershipSettings
 from lmgauge.evaluation.origin import normalizer_of
-from lmgauge.evaluation.row_files import write_table
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.detection import Group, Separation
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import LEVEL, Interval
-from lmgauge.result_columns import column, plain_values
-from lmgauge.result_list import pandas_module
+from lmgauge.result_columns import column
+from lmgauge.result_list import Tabled
 from lmgauge.scores import ScoreBatch
-from lmgauge.shown import Shown
 from lmgauge.signature import Signature, text_parts
 from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
@@ -96,7 +90,7 @@ class ScoreOfSets:
 
 
 @dataclass(frozen=True, repr=False)
-class Membership(Shown):
+class Membership(Tabled):
     """Scores of texts that tend to differ between what a model has seen in training and what it has not.
 
     Attributes:
@@ -149,35 +143,12 @@ class Membership(Shown):
             raise UsageError(f"score {name!r} is not known; choose from {', '.join(known)}")
         return known[name]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all but the rows as plain values, full precision; infinities stay floats."""
-        return dict(plain_values(self))
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each text."""
+        return [dict(zip(self.rows, row, strict=True)) for row in zip(*self.rows.values(), strict=True)]
 
-    def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table."""
-        import pyarrow as pa
-
-        return pa.table(self.rows)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a data frame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return pandas_module().DataFrame(self.rows)
-
-    def write_rows(self, path: str | os.PathLike[str]) -> None:
-        """Write a row for each text.
-
-        Args:
-            path: a file ending in .parquet, .csv, .tsv or .jsonl; "-" is standard output, as TSV.
-
-        Raises:
-            OutputError: it cannot be written; nothing is left behind.
-            UsageError: another ending.
-        """
-        write_table(os.fspath(path), self.rows)
+    def _columns(self) -> Columns:
+        return self.rows
 
     def _in_brief(self) -> str:
         if self.control_texts is None:

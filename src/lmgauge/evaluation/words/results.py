@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.evaluation.row_files import writing_table
 from lmgauge.result_columns import plain_values
-from lmgauge.result_list import Result, pandas_module
+from lmgauge.result_list import Tabled, pandas_module
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class WordSurprisals(Result):
+class WordSurprisals(Tabled):
     """The surprisal of each word or region of texts; prints as a table, and becomes a data frame.
 
     Attributes:
@@ -61,10 +59,6 @@ class WordSurprisals(Result):
     def to_dict(self) -> dict[str, Any]:
         return {**plain_values(self), "rows": self.to_rows()}
 
-    def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table."""
-        return self.rows
-
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a data frame; NaN where a figure is missing.
 
@@ -75,18 +69,8 @@ class WordSurprisals(Result):
         frame: pd.DataFrame = self.rows.to_pandas()
         return frame
 
-    def write_rows(self, path: str | os.PathLike[str]) -> None:
-        """Write the rows, as `lmgauge eval --per-word` does.
-
-        Args:
-            path: a file ending in .parquet, .csv, .tsv or .jsonl; "-" is standard output, as TSV.
-
-        Raises:
-            OutputError: it cannot be written; nothing is left behind.
-            UsageError: another ending.
-        """
-        with writing_table(os.fspath(path), self.rows.column_names) as write:
-            write(self.rows)
+    def _columns(self) -> pa.Table:
+        return self.rows
 
     def _in_brief(self) -> str:
         what = self.unit.partition(" ")[0]

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
 from lmgauge.models.network.model import NetworkModel
@@ -33,21 +32,6 @@ class LongSegments:
             counts = block_events(block, model.tokens, model.context_policy, spans=False).counts
             self.events += int(counts.sum())
             self.segments += len(counts)
-            chosen = np.flatnonzero(counts >= least)
-            if len(chosen):
-                yield _of(block, chosen, number)
-                number += len(chosen)
-
-
-def _of(block: Segments, chosen: NDArray[np.int64], first: int) -> Segments:
-    # Some segments of a block, the first with this number.
-    return replace(
-        block,
-        starts=block.starts[chosen],
-        ends=block.ends[chosen],
-        line_numbers=block.lines()[chosen],
-        groups=None if block.groups is None else block.groups[chosen],
-        documents=None if block.documents is None else block.documents[chosen],
-        labels={label: [values[i] for i in chosen.tolist()] for label, values in block.labels.items()},
-        first=first,
-    )
+            if (chosen := counts >= least).any():
+                yield replace(block.where(chosen), first=number)
+                number += int(np.count_nonzero(chosen))

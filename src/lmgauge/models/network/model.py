@@ -21,7 +21,7 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.parallel import Workers, score_in_order
 from lmgauge.models.network.sequences import BlockEvents, block_events, events_in_units
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.models.network.windows import layout_of, window_of, windows, windows_note
+from lmgauge.models.network.windows import Layout, windows_note
 from lmgauge.models.protocol import OF_TEXT, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
@@ -48,7 +48,7 @@ class NetworkModel(ScoresStrings):
             raise UsageError(f"{label}: has no longest context, so that a running one needs --context, and --stride")
         self.label, self.engine, self.context_policy, self.options = label, engine, policy, options
         self.tokens = tokens.reading_line_ends() if policy.end == "newline" else tokens
-        self.layout = layout_of(policy)
+        self.layout = Layout.of(policy)
         self.tolerance = engine.tolerance
         self.scores_in_units = not policy.runs_on
         self._segments = self._in_windows = 0
@@ -416,7 +416,7 @@ class _Stream:
         sequence = np.concatenate((self._tail, ids))
         first, last = offset + max(1, len(self._tail)), offset + len(sequence)
         jobs = []
-        for window in windows(first, last, policy.length, policy.stride):
+        for window in self._model.layout.windows(first, last):
             begin = max(window.begin, offset)  # without a limit a recurrent state stands for what is no longer shown
             known = max(0, self._shown - begin) if window.begin == self._window else 0
             shown = sequence[begin - offset : window.last - 1 - offset]
@@ -425,7 +425,7 @@ class _Stream:
             jobs.append(Job(shown, targets, segment, self._state, known))
             self._window, self._shown = window.begin, window.last - 1
         self._offset = max(0, last - 1)
-        if policy.length is not None and policy.stride is not None and last:
-            self._offset = window_of(last, policy.length, policy.stride) * policy.stride
+        if policy.length is not None and last:
+            self._offset = self._model.layout.begin(last)
         self._tail = sequence[self._offset - offset :]
         return jobs

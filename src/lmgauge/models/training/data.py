@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from lmgauge.errors import InputError
 from lmgauge.models.training.loss import IGNORED
-from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings
+from lmgauge.models.training.settings import NeuralTrainingSettings
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.tokens import Tokenizer
@@ -86,71 +85,32 @@ def read_text(
     return text, words
 
 
-class WindowSource(ABC):
-    """The windows of an epoch, the same for the same seed and epoch."""
+class WindowSource:
+    """The windows of an epoch, the same for the same seed and epoch: pieces of the text, batch after batch."""
+
+    # Where the model carries a state, a long piece is read in several windows. A running text of such a model is a single
+    # batch of `batch_size` equal pieces, in order; other pieces (sentences, or a Transformer's windows) come in random
+    # order, those of about the same length side by side.
 
     def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> None:
         self.ids, self.settings = torch.from_numpy(ids), settings
+        self._carries, self._sentences = settings.kind != "transformer", settings.context == "sentence"
+        starts = np.flatnonzero(ids == BOS) if self._sentences else np.zeros(1, np.int64)
+        self._starts, self._ends = starts, np.append(starts[1:], len(ids)) - 1  # the last of a piece is a target only
 
-    @abstractmethod
     def count(self, epoch: int) -> int:
         """Return how many windows an epoch has."""
-
-    @abstractmethod
-    def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """Yield the windows of an epoch from number `begin` on."""
+        # epoch: from 0; each shows all tokens once.
+        return sum(self._windows_of(batch) for batch in self._batches(epoch))
 
     def _order(self, count: int, epoch: int) -> Tensor:
         generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + epoch)
         return torch.randperm(count, generator=generator)
 
-
-class StreamSource(WindowSource):
-    """The text cut into `batch_size` equal streams that are read side by side, state carried from window to window."""
-
-    def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> None:
-        super().__init__(ids, settings)
-        batch, events = settings.batch_size, len(ids) - 1
-        width = -(-events // batch)
-        inputs = torch.full((batch * width,), EOS)
-        targets = torch.full((batch * width,), IGNORED)
-        inputs[:events], targets[:events] = self.ids[:-1], self.ids[1:]
-        self._inputs, self._targets = inputs.view(batch, width), targets.view(batch, width)
-        self._count = -(-width // settings.steps)
-
-    def count(self, epoch: int) -> int:
-        # epoch: from 0; each shows all tokens once.
-        return self._count
-
-    def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        # begin: number of the first window, int64 [batch, time] each.
-        steps = self.settings.steps
-        for index in range(begin, self._count):
-            part = slice(index * steps, (index + 1) * steps)
-            yield Window(self._inputs[:, part], self._targets[:, part], fresh=index == 0)
-
-
-class SegmentSource(WindowSource):
-    """Pieces of the text in random order, each from its own beginning: sentences, or a Transformer's windows."""
-
-    # Pieces of about the same length are put side by side. Where the model carries a state, a long piece is read in several
-    # windows.
-
-    def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> None:
-        super().__init__(ids, settings)
-        self.carries = settings.kind in RECURRENT or settings.kind == "ffnn"
-        self._sentences = settings.context == "sentence"
-        starts = np.flatnonzero(ids == BOS) if self._sentences else np.zeros(1, np.int64)
-        self._starts, self._ends = starts, np.append(starts[1:], len(ids)) - 1  # the last of a piece is a target only
-
-    def count(self, epoch: int) -> int:
-        # epoch: from 0; each shows all tokens once.
-        return sum(self._windows_of(batch) for batch in self._batches(epoch))
-
     def _pieces(self, epoch: int) -> NDArray[np.int64]:
         # Begin and end of each piece's inputs, int64 [pieces, 2].
         steps = self.settings.steps
-        if self._sentences and self.carries:
+        if self._sentences and self._carries:
             return np.stack((self._starts, self._ends), axis=1)
         # A running text is cut at another place each epoch, so that each token is seen with different contexts.
         shift = 0 if self._sentences else int(self._order(steps, epoch)[0])
@@ -162,6 +122,10 @@ class SegmentSource(WindowSource):
 
     def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
         batch = self.settings.batch_size
+        if self._carries and not self._sentences:
+            events = len(self.ids) - 1
+            width = -(-events // batch)
+            return [np.minimum(np.stack((np.arange(batch), np.arange(1, batch + 1)), axis=1) * width, events)]
         pieces = self._pieces(epoch)
         pieces = pieces[self._order(len(pieces), epoch).numpy()]
         pooled = []
@@ -177,7 +141,8 @@ class SegmentSource(WindowSource):
         return -(-_longest(batch) // self.settings.steps)
 
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        # begin: number of the first window, int64 [batch, time] each.
+        """Yield the windows of an epoch from number `begin` on."""
+        # -> int64 [batch, time] each.
         steps, seen = self.settings.steps, 0
         for batch in self._batches(epoch):
             count = self._windows_of(batch)
@@ -203,7 +168,7 @@ def _longest(batch: NDArray[np.int64]) -> int:
 
 
 def make_source(ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> WindowSource:
-    """Return the windows that suit the kind of model and the context."""
+    """Return the windows of a training text that is long enough for them."""
     # ids: int64 [n], the events of the text and `<s>` where contexts begin.
     events = int(np.count_nonzero(ids != BOS))
     if events < settings.batch_size:
@@ -211,5 +176,4 @@ def make_source(ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> Win
             f"the training text has {events:,} tokens, less than one for each of the {settings.batch_size} sequences of a "
             "batch; use a longer text or a smaller --batch-size"
         )
-    streaming = settings.context == "stream" and settings.kind != "transformer"
-    return (StreamSource if streaming else SegmentSource)(ids, settings)
+    return WindowSource(ids, settings)

@@ -21,13 +21,12 @@ from lmgauge.models.network.torch.precision import FLOAT32_INSTEAD
 from lmgauge.models.protocol import read_config
 from lmgauge.models.training.checkpoints import CheckpointFolder, training_folder
 from lmgauge.models.training.data import TrainingText, make_source, read_text
-from lmgauge.models.training.hub_tokenizer import write_tokenizer
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError, Watch, finite
 from lmgauge.models.training.networks import build_model, computable, parameter_count
 from lmgauge.models.training.progress_file import ProgressFile
 from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings, RunSettings
 from lmgauge.models.training.spelling import NetworkSpelling, learn_network_spelling, refuse_unlearnable
-from lmgauge.models.training.tokenizers import fixed_vocabulary, make_training_tokenizer
+from lmgauge.models.training.tokenizers import fixed_vocabulary, make_training_tokenizer, write_tokenizer
 from lmgauge.result_list import Result, data_frame
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokens import Tokenizer

@@ -1,16 +1,16 @@
-"""Tokenizers to train with: those of any model, and subwords learned from the training text itself."""
+"""Tokenizers to train with, subwords learned from the text among them, and the files in which a network keeps its own."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from lmgauge.errors import InputError, UsageError, needing
 from lmgauge.json_text import from_json
 from lmgauge.models.training.checkpoints import CheckpointFolder
-from lmgauge.models.training.hub_tokenizer import special_token
 from lmgauge.text.documents import Corpus
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
@@ -21,6 +21,7 @@ from lmgauge.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 SUBWORDS = ("bpe", "unigram")
 _FEWEST = 256 + len(SPECIAL_TOKENS)  # every byte has a piece, so that no text is unknown
 _MOST = 10_000_000
+_WHITE_SPACE = r"[ \t\n\x0B\x0C\r]+"  # ASCII's alone: the library's own splitter also splits at no-break spaces
 
 
 def make_training_tokenizer(
@@ -130,7 +131,50 @@ def _renumber(content: dict[str, Any], ids: dict[str, int]) -> None:
         token["id"] = ids[token["content"]]
     there = {token["content"] for token in added}
     content["added_tokens"] = sorted(
-        [*added, *(special_token(ids[token], token) for token in SPECIAL_TOKENS if token not in there)],
+        [*added, *(_special_token(ids[token], token) for token in SPECIAL_TOKENS if token not in there)],
         key=lambda token: int(token["id"]),
     )
     content["post_processor"] = None
+
+
+def _special_token(number: int, token: str) -> dict[str, Any]:
+    # How a tokenizer.json names a token that no text becomes.
+    options = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": number, "content": token} | options | {"special": True}
+
+
+def write_tokenizer(tokenizer: Tokenizer, vocabulary: Vocabulary, folder: Path) -> None:
+    """Write what `transformers.AutoTokenizer` reads, giving the same ids: tokenizer.json and tokenizer_config.json."""
+    # `<unk>`, `<s>` and `</s>` spelled out in a text are text: words or pieces like any other, as lmgauge reads them.
+    content = tokenizer.files().get(TOKENIZER_FILE) or _tokenizer_json(tokenizer.unit, vocabulary)
+    (folder / TOKENIZER_FILE).write_bytes(content)
+    unk, bos, eos = SPECIAL_TOKENS
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "unk_token": unk,
+        "bos_token": bos,
+        "eos_token": eos,
+        "split_special_tokens": True,
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": int(1e30),
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8", newline="\n")
+
+
+def _tokenizer_json(unit: str, vocabulary: Vocabulary) -> bytes:
+    # A tokenizer.json with the ids of a vocabulary: words, characters or bytes.
+    with needing("tokenizers", extra="tokenizers"):
+        from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers
+        from tokenizers import Tokenizer as Backend
+    ids = {token: number for number, token in enumerate(vocabulary.tokens)}
+    if unit == "byte":  # no character has a piece of its own, so that each falls back to its bytes
+        backend = Backend(models.BPE(ids, [], unk_token=SPECIAL_TOKENS[0], byte_fallback=True))
+        backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    else:
+        backend = Backend(models.WordLevel(ids, unk_token=SPECIAL_TOKENS[0]))
+        pattern, behavior = (_WHITE_SPACE, "removed") if unit == "word" else (r"[\s\S]", "isolated")
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), behavior)
+    if unit == "character":  # between words the library puts spaces where there is no decoder
+        backend.decoder = decoders.Fuse()
+    backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
+    return json.dumps(from_json(backend.to_str()), ensure_ascii=False, indent=1).encode()

@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from lmgauge.models.network.torch.output_layer import OutputLayer
-from lmgauge.models.training.data import SegmentSource, Window
+from lmgauge.models.network.torch.precision import exact_float32
+from lmgauge.models.training.data import Window, WindowSource
 from lmgauge.models.training.loss import IGNORED
 from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings
 
@@ -41,7 +42,7 @@ def validate(model: Any, ids: NDArray[np.int64], settings: NeuralTrainingSetting
     head = model.get_output_embeddings()
     layer = OutputLayer(head.weight, head.bias)
     nats, events, state = 0.0, 0, None
-    with _one_thread(device, settings), exact_recurrences(device, settings):
+    with _one_thread(device, settings), exact_float32(device):
         for window in _windows(ids, settings):
             options = {"use_cache": False} if settings.kind == "transformer" else {"state": None if window.fresh else state}
             output = model.base_model(window.inputs.to(device), **options)
@@ -67,28 +68,10 @@ def _one_thread(device: torch.device, settings: NeuralTrainingSettings) -> Itera
         torch.set_num_threads(before)
 
 
-@contextmanager
-def exact_recurrences(device: torch.device, settings: NeuralTrainingSettings) -> Iterator[None]:
-    """On a GPU recurrent layers round what they multiply to ten bits (TF32) by default; here they do not."""
-    # settings: kind of network. Products keep all 23 bits of float32.
-    if device.type != "cuda" or settings.kind not in RECURRENT:
-        yield
-        return
-    layers: Any = getattr(torch.backends.cudnn, "rnn", None)
-    switch, exact = ("fp32_precision", "ieee") if hasattr(layers, "fp32_precision") else ("allow_tf32", False)
-    place = layers if switch == "fp32_precision" else torch.backends.cudnn  # as torch 2.8 calls it
-    before = getattr(place, switch)
-    setattr(place, switch, exact)
-    try:
-        yield
-    finally:
-        setattr(place, switch, before)
-
-
 def _windows(ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> Iterator[Window]:
     stream, last = torch.from_numpy(ids), len(ids) - 1
     if settings.context == "sentence":
-        yield from SegmentSource(ids, replace(settings, batch_size=_SIDE_BY_SIDE)).windows(0)
+        yield from WindowSource(ids, replace(settings, batch_size=_SIDE_BY_SIDE)).windows(0)
     elif settings.kind == "transformer":
         whole = last // settings.steps * settings.steps
         inputs, targets = (stream[shift : shift + whole].view(-1, settings.steps) for shift in (0, 1))
@@ -97,6 +80,4 @@ def _windows(ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> Iterat
         if whole < last:
             yield Window(stream[None, whole:-1], stream[None, whole + 1 :], fresh=True)
     else:
-        for begin in range(0, last, _STREAM_WINDOW):
-            end = min(begin + _STREAM_WINDOW, last)
-            yield Window(stream[None, begin:end], stream[None, begin + 1 : end + 1], fresh=begin == 0)
+        yield from WindowSource(ids, replace(settings, batch_size=1, steps=_STREAM_WINDOW)).windows(0)

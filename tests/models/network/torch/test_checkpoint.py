@@ -26,7 +26,7 @@ from lmgauge.models.network.torch.architectures import RecurrentConfig, Recurren
 from lmgauge.models.network.torch.checkpoint import choose_device, choose_dtype, positions_of, read_scoring  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel, load_neural  # noqa: E402
 from lmgauge.models.network.torch.output_layer import unchanged  # noqa: E402
-from lmgauge.models.training.hub_tokenizer import write_tokenizer  # noqa: E402
+from lmgauge.models.training.tokenizers import write_tokenizer  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 from lmgauge.text.tokenizers import make_tokenizer  # noqa: E402
 from lmgauge.text.vocabulary import Vocabulary  # noqa: E402

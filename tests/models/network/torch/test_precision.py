@@ -20,7 +20,12 @@ from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch import checkpoint as loading  # noqa: E402
 from lmgauge.models.network.torch import precision  # noqa: E402
 from lmgauge.models.network.torch.model import load_neural  # noqa: E402
-from lmgauge.models.network.torch.precision import FLOAT32_INSTEAD, has_bfloat16_products, in_bfloat16  # noqa: E402
+from lmgauge.models.network.torch.precision import (  # noqa: E402
+    FLOAT32_INSTEAD,
+    exact_float32,
+    has_bfloat16_products,
+    in_bfloat16,
+)
 from lmgauge.text.documents import Corpus  # noqa: E402
 
 Folder = Callable[..., Path]
@@ -146,3 +151,12 @@ def test_every_kind_of_network_on_an_older_processor(tmp_path: Path) -> None:
             assert trained_in == "float32", kind
         assert (FLOAT32_INSTEAD in told_in_training) == (trained_in == "float32"), kind
         assert (FLOAT32_INSTEAD in told_in_scoring) == ("-bf16" not in signature), kind
+
+
+def test_float32_on_a_gpu_keeps_its_bits() -> None:
+    library: Any = torch.backends.cudnn
+    before = library.rnn.fp32_precision, library.conv.fp32_precision
+    for device, inside in ((GPU, ("ieee", "ieee")), (CPU, before)):
+        with exact_float32(device):
+            assert (library.rnn.fp32_precision, library.conv.fp32_precision) == inside
+        assert (library.rnn.fp32_precision, library.conv.fp32_precision) == before

@@ -113,11 +113,6 @@ class GgufNetwork:
         texts = (self._api.llama_vocab_get_text(self._vocabulary, token) for token in range(self.size))
         return [(text or b"").decode("utf-8", "replace") for text in texts]
 
-    def scores(self) -> NDArray[np.float32]:
-        """Return float32 [size], what some tokenizers order their merges by."""
-        values = (self._api.llama_vocab_get_score(self._vocabulary, token) for token in range(self.size))
-        return np.fromiter(values, np.float32, self.size)
-
     def piece(self, token: int) -> bytes:
         """Return the bytes that a token adds to a text."""
         room = 64

@@ -28,31 +28,18 @@ State = tuple[Tensor, ...]
 CELLS = ("rnn", "lstm", "gru")
 
 
+_SIZES = {"vocab_size": 10_000, "embedding_size": 200, "hidden_size": 200, "dropout": 0.0, "initializer_range": 0.1}
+_COMMON: dict[str, Any] = _SIZES | {"bos_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": False, "use_cache": False}
+
+
 class FeedForwardConfig(PretrainedConfig):
     """Sizes of a feed-forward n-gram model."""
 
     model_type = "lmgauge_ffnn"
     keys_to_ignore_at_inference = ["state"]  # noqa: RUF012 - as transformers declares it
 
-    def __init__(
-        self,
-        vocab_size: int = 10_000,
-        embedding_size: int = 200,
-        hidden_size: int = 200,
-        order: int = 5,
-        direct_connections: bool = False,
-        dropout: float = 0.0,
-        initializer_range: float = 0.1,
-        **kwargs: Any,
-    ) -> None:
-        self.vocab_size = vocab_size
-        self.embedding_size = embedding_size
-        self.hidden_size = hidden_size
-        self.order = order
-        self.direct_connections = direct_connections
-        self.dropout = dropout
-        self.initializer_range = initializer_range
-        super().__init__(**_with_specials(kwargs))
+    def __init__(self, **sizes: Any) -> None:
+        super().__init__(**_COMMON | {"order": 5, "direct_connections": False} | sizes)
 
 
 class RecurrentConfig(PretrainedConfig):
@@ -63,52 +50,22 @@ class RecurrentConfig(PretrainedConfig):
     model_type = "lmgauge_rnn"
     keys_to_ignore_at_inference = ["state"]  # noqa: RUF012 - as transformers declares it
 
-    def __init__(
-        self,
-        vocab_size: int = 10_000,
-        cell: str = "lstm",
-        embedding_size: int = 200,
-        hidden_size: int = 200,
-        num_layers: int = 2,
-        nonlinearity: str = "sigmoid",
-        dropout: float = 0.0,
-        initializer_range: float = 0.1,
-        **kwargs: Any,
-    ) -> None:
-        if cell not in CELLS:
-            raise ValueError(f"cell {cell!r} is not known: it is one of {', '.join(CELLS)}")
-        if nonlinearity not in ("sigmoid", "tanh"):
-            raise ValueError(f"nonlinearity {nonlinearity!r} is not known: it is sigmoid or tanh")
-        self.vocab_size = vocab_size
-        self.cell = cell
-        self.embedding_size = embedding_size
-        self.hidden_size = hidden_size
-        self.num_layers = num_layers
-        self.num_hidden_layers = num_layers
-        self.nonlinearity = nonlinearity
-        self.dropout = dropout
-        self.initializer_range = initializer_range
-        super().__init__(**_with_specials(kwargs))
-
-
-def _with_specials(options: dict[str, Any]) -> dict[str, Any]:
-    return {"bos_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": False, "use_cache": False} | options
+    def __init__(self, **sizes: Any) -> None:
+        chosen = _COMMON | {"cell": "lstm", "num_layers": 2, "nonlinearity": "sigmoid"} | sizes
+        if chosen["cell"] not in CELLS:
+            raise ValueError(f"cell {chosen['cell']!r} is not known: it is one of {', '.join(CELLS)}")
+        if chosen["nonlinearity"] not in ("sigmoid", "tanh"):
+            raise ValueError(f"nonlinearity {chosen['nonlinearity']!r} is not known: it is sigmoid or tanh")
+        super().__init__(**chosen | {"num_hidden_layers": chosen["num_layers"]})
 
 
 @dataclass
-class BaseOutput(ModelOutput):
-    """What a base returns."""
-
-    last_hidden_state: Tensor | None = None  # float [batch, time, width], exactly what `lm_head` takes
-    state: State | None = None  # what to hand to the next window; of no use after padding
-
-
-@dataclass
-class CausalOutput(ModelOutput):
-    """What a language model returns."""
+class StatefulOutput(ModelOutput):
+    """What a language model returns, or its base: the fields that are not None."""
 
     loss: Tensor | None = None  # mean cross-entropy in nats of the labels that count, where labels were given
-    logits: Tensor | None = None  # float [batch, time, vocabulary]
+    logits: Tensor | None = None  # of a model: float [batch, time, vocabulary]
+    last_hidden_state: Tensor | None = None  # of a base: float [batch, time, width], exactly what `lm_head` takes
     state: State | None = None  # what to hand to the next window; of no use after padding
 
 
@@ -147,7 +104,7 @@ class FeedForwardModel(_Base):
         self.dropout = nn.Dropout(config.dropout)
         PreTrainedModel.post_init(self)
 
-    def forward(self, input_ids: Tensor, state: State | None = None, **ignored: Any) -> BaseOutput:
+    def forward(self, input_ids: Tensor, state: State | None = None, **ignored: Any) -> StatefulOutput:
         """Return vectors [batch, time, width] for the ids, and the last ids as state."""
         # input_ids: int64 [batch, time].
         batch, time = input_ids.shape
@@ -159,7 +116,7 @@ class FeedForwardModel(_Base):
         output = self.dropout(torch.tanh(self.hidden(windows)))
         if self.config.direct_connections:
             output = torch.cat((output, windows), dim=2)
-        return BaseOutput(last_hidden_state=output, state=(known[:, -self.context_size :],))
+        return StatefulOutput(last_hidden_state=output, state=(known[:, -self.context_size :],))
 
 
 class RecurrentModel(_Base):
@@ -181,7 +138,7 @@ class RecurrentModel(_Base):
         )
         PreTrainedModel.post_init(self)
 
-    def forward(self, input_ids: Tensor, state: State | None = None, **ignored: Any) -> BaseOutput:
+    def forward(self, input_ids: Tensor, state: State | None = None, **ignored: Any) -> StatefulOutput:
         """Return vectors [batch, time, width] for the ids, and the state after the last of them."""
         # input_ids: int64 [batch, time].
         vectors = self.dropout(self.embed_tokens(input_ids))
@@ -192,7 +149,7 @@ class RecurrentModel(_Base):
         else:
             outputs, last = self.layers(vectors, None if state is None else state[0])
             final = (last,)
-        return BaseOutput(last_hidden_state=self.dropout(outputs), state=final)
+        return StatefulOutput(last_hidden_state=self.dropout(outputs), state=final)
 
     def _sigmoid_layers(self, inputs: Tensor, state: State | None) -> tuple[Tensor, State]:
         # torch has tanh and ReLU networks only; the parameters are its own, the loop over time is ours.
@@ -249,7 +206,7 @@ class _CausalModel(_Base, GenerationMixin):
         state: State | None = None,
         num_items_in_batch: Tensor | int | None = None,
         **ignored: Any,
-    ) -> CausalOutput:
+    ) -> StatefulOutput:
         # input_ids: int64 [batch, time]; attention_mask: [batch, time], 0 for padding, which may stand at the right only;
         # labels: int64 [batch, time], the ids themselves (position t predicts label t + 1); -100 is not counted.
         if attention_mask is not None and bool((attention_mask[:, 1:] > attention_mask[:, :-1]).any()):
@@ -266,7 +223,7 @@ class _CausalModel(_Base, GenerationMixin):
             rows = logits[:, :-1].reshape(-1, logits.shape[-1]).float()
             total = functional.cross_entropy(rows, targets.reshape(-1), ignore_index=-100, reduction="sum")
             loss = total / (num_items_in_batch if num_items_in_batch is not None else (targets != -100).sum())
-        return CausalOutput(loss=loss, logits=logits, state=output.state)
+        return StatefulOutput(loss=loss, logits=logits, state=output.state)
 
     def prepare_inputs_for_generation(
         self, input_ids: Tensor, *rest: Any, attention_mask: Tensor | None = None, **options: Any

@@ -15,7 +15,7 @@ from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.network.engine import Job, Progress, StreamState, unheard
 from lmgauge.models.network.torch.allocator import kept_pages, out_of_memory
-from lmgauge.models.network.torch.batches import Batch, batches, join, tokens_at_a_time
+from lmgauge.models.network.torch.batches import Batch, batches, tokens_at_a_time
 from lmgauge.models.network.torch.checkpoint import quiet
 from lmgauge.models.network.torch.journal import Journal
 from lmgauge.models.network.torch.split_network import SplitNetwork
@@ -160,30 +160,24 @@ class TorchEngine:
             self.progress(len(chunk.targets))
 
     def _run(self, jobs: Sequence[Job], waiting: list[int], head: Head, take: Callable[[int, Tensor], None]) -> None:
-        # Compute jobs, in smaller batches where memory runs out.
+        # Compute jobs, in smaller batches from where memory runs out.
         # head: what to make of the last hidden states, [n, hidden], and the targets, int64 [n]; take: is given each job's
         # number and what was made, [predicted, ...].
         while waiting:
-            waiting = self._run_until_smaller(jobs, waiting, head, take)
+            chosen, done = [jobs[number] for number in waiting], set[int]()
+            with quiet(), kept_pages(), self.split.ready():
+                for batch in batches(chosen, self._tokens):
+                    made = self._of_batch(chosen, batch, head)
+                    if made is None:
+                        break
+                    for number, part in zip(batch.jobs, made, strict=True):
+                        take(waiting[number], part)
+                        done.add(number)
+                        self.progress(len(part))
+            waiting = [number for place, number in enumerate(waiting) if place not in done]
 
-    def _run_until_smaller(
-        self, jobs: Sequence[Job], waiting: list[int], head: Head, take: Callable[[int, Tensor], None]
-    ) -> list[int]:
-        # Compute jobs until all are done or batches have to become smaller; returns those left.
-        tokens = self._tokens
-        chosen = [jobs[number] for number in waiting]
-        done: set[int] = set()
-        with quiet(), kept_pages(), self.split.ready():
-            for batch in batches(chosen, tokens):
-                for number, made in self._of_batch(chosen, batch, head):
-                    take(waiting[number], made)
-                    done.add(number)
-                    self.progress(len(made))
-                if self._tokens < tokens:
-                    break
-        return [number for place, number in enumerate(waiting) if place not in done]
-
-    def _of_batch(self, jobs: Sequence[Job], batch: Batch, head: Head) -> list[tuple[int, Tensor]]:
+    def _of_batch(self, jobs: Sequence[Job], batch: Batch, head: Head) -> Sequence[Tensor] | None:
+        # What was made of each job; None where memory ran out, and batches have to become smaller.
         too_large = False
         try:
             made = self._compute(batch, head)
@@ -192,11 +186,11 @@ class TorchEngine:
                 raise
             too_large = True
         if too_large:  # not above: the error holds the tensors of every frame that it came through
-            return self._of_halves(jobs, batch, head)
-        sizes = [len(jobs[number].targets) for number in batch.jobs]
-        parts = list(zip(batch.jobs, made.split(sizes), strict=True))
+            self._shrink(jobs, batch)
+            return None
+        parts: Sequence[Tensor] = made.split([len(jobs[number].targets) for number in batch.jobs])
         if bool(made.isnan().any()):
-            self._blame(*(jobs[number] for number, part in parts if bool(part.isnan().any())))
+            self._blame(*(jobs[number] for number, part in zip(batch.jobs, parts, strict=True) if bool(part.isnan().any())))
         return parts
 
     @torch.inference_mode()
@@ -206,7 +200,8 @@ class TorchEngine:
         )
         return head(self.split.last(ids, rows), targets)
 
-    def _of_halves(self, jobs: Sequence[Job], batch: Batch, head: Head) -> list[tuple[int, Tensor]]:
+    def _shrink(self, jobs: Sequence[Job], batch: Batch) -> None:
+        # Take batches of half the size from now on.
         if self.split.device.type == "cuda":
             torch.cuda.empty_cache()
         if len(batch.jobs) == 1:
@@ -214,10 +209,7 @@ class TorchEngine:
                 f"{self._name}: not enough memory for {batch.ids.shape[1]:,} tokens at a time (segment "
                 f"{jobs[batch.jobs[0]].segment + 1}); choose a smaller --context"
             )
-        middle = len(batch.jobs) // 2
-        self._tokens = max(1, min(self._tokens, middle * batch.ids.shape[1]))
-        halves = (batch.jobs[:middle], batch.jobs[middle:])
-        return [made for half in halves for made in self._of_batch(jobs, join(jobs, half), head)]
+        self._tokens = max(1, min(self._tokens, len(batch.jobs) // 2 * batch.ids.shape[1]))
 
     def _blame(self, *jobs: Job) -> NoReturn:
         # Say where NaN comes from, the first of some jobs that show it.

@@ -1,11 +1,12 @@
-"""The one place that decides whether a computation runs in bfloat16 here, or in float32 instead."""
+"""The one place that decides in which number format a computation runs here: bfloat16, or float32 that is float32."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -39,3 +40,18 @@ def has_bfloat16_products() -> bool:
         return False
     emulates = platform.machine().lower() in ("x86_64", "amd64")
     return not emulates or torch.cpu._is_avx512_bf16_supported()
+
+
+@contextmanager
+def exact_float32(device: torch.device) -> Iterator[None]:
+    """Keep all bits of float32 in the block: a GPU's recurrent and convolution kernels would round to 19 without asking."""
+    library: Any = torch.backends.cudnn  # not typed
+    settings = [library.rnn, library.conv] if device.type == "cuda" else []
+    before = [kind.fp32_precision for kind in settings]
+    for kind in settings:
+        kind.fp32_precision = "ieee"
+    try:
+        yield
+    finally:
+        for kind, precision in zip(settings, before, strict=True):
+            kind.fp32_precision = precision

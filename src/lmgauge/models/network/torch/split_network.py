@@ -13,6 +13,7 @@ from lmgauge.errors import ModelFileError
 from lmgauge.models.network.torch.allocator import settle_after_fork
 from lmgauge.models.network.torch.checkpoint import positions_of
 from lmgauge.models.network.torch.output_layer import OutputLayer, normalized, unchanged
+from lmgauge.models.network.torch.precision import exact_float32
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -60,22 +61,15 @@ class SplitNetwork:
     @contextmanager
     def ready(self) -> Iterator[None]:
         """For the time of a computation: GELU in one pass over memory (the same function), and float32 that is float32."""
-        # A GPU's recurrent and convolution kernels would round float32 to 19 bits without asking.
         settle_after_fork()
-        library: Any = torch.backends.cudnn  # not typed
-        settings = [library.rnn, library.conv] if self.device.type == "cuda" else []
-        before = [kind.fp32_precision for kind in settings]
         for module, name, _, fast in self._slow_parts:
             setattr(module, name, fast)
-        for kind in settings:
-            kind.fp32_precision = "ieee"
         try:
-            yield
+            with exact_float32(self.device):
+                yield
         finally:
             for module, name, original, _ in self._slow_parts:
                 setattr(module, name, original)
-            for kind, precision in zip(settings, before, strict=True):
-                kind.fp32_precision = precision
 
     @torch.inference_mode()
     def _keeps_keys_and_values(self) -> bool:
