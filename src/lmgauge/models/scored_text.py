@@ -17,9 +17,8 @@ from lmgauge.models.ngram.states import ScoredMany, StepsWords
 from lmgauge.models.protocol import Traits
 from lmgauge.numerics.units import perplexity_from_nats
 from lmgauge.places import refuse_file_names
-from lmgauge.result_list import ResultList, data_frame
+from lmgauge.result_list import ResultList, Tabled, data_frame
 from lmgauge.scores import KINDS, OOV, SPELLED, ScoreBatch
-from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.threads import map_in_order, thread_count
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class ScoredText(Shown):
+class ScoredText(Tabled):
     """One string, and what a model makes of it; prints as a small table.
 
     Attributes:
@@ -117,14 +116,6 @@ class ScoredText(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as plain values, the tokens as a list of dicts; infinities stay floats."""
         return self.summary() | {"tokens": self.to_rows()}
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row per token.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(self.to_rows())
 
     def _in_brief(self) -> str:
         perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.4f}"

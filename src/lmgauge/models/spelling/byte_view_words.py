@@ -40,7 +40,6 @@ from lmgauge.models.spelling.byte_view_masses import (
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
 from lmgauge.models.spelling.separators import SeparatorModel, Separators
-from lmgauge.models.spelling.speller import words_of
 from lmgauge.scores import EOS_KIND, SPELLING, ScoreBatch, escaped
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
@@ -70,11 +69,8 @@ class WordBytes:
         assert model.separators is not None
         self.model, self._spelling, self._separators = model, model.spelling, _SeparatorBytes(model.separators)
         self._letters = CharacterBytes(model.speller.characters, model.speller.unseen)
-        words = words_of(model.vocabulary)
-        texts = [words.text(i) for i in range(len(words))]
-        order = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
-        self._sorted = [texts[i] for i in order.tolist()]
-        self._q = np.exp(model.speller.logprobs(words))[order]  # of the known words
+        self._sorted, order, logprobs = self._spelling.sorted_words
+        self._q = np.exp(logprobs)  # of the known words
         self.ranges = RangeMasses(model.inner, order + len(SPECIAL_TOKENS))
 
     def logprobs(self, block: Segments, batch: ScoreBatch) -> Floats:
@@ -182,7 +178,7 @@ class WordBytes:
         # Probabilities of further bytes of a word that begins so, float64 [257], and that of its end.
         p = self._after(ids)
         masses = self._with_one_more(p, begun)
-        total = self._mass(p, begun)
+        total = float(self._with_one_more(p, begun[:-1])[begun[-1]])
         if not total > 0:
             return np.zeros(END + 1), 0.0
         characters = split_characters(begun)
@@ -204,16 +200,6 @@ class WordBytes:
             return np.exp(self.model.inner.log_distribution(np.frombuffer(ids, np.uint32)))
 
         return lru_cache(maxsize=_DISTRIBUTIONS)(after)
-
-    def _mass(self, p: Floats, begun: bytes) -> float:
-        # Probability that a word begins with some bytes.
-        characters = split_characters(begun)
-        if characters is None:
-            return 0.0
-        if characters[1]:
-            return float(self._with_one_more(p, begun[:-1])[begun[-1]])
-        words = self._prefixes([begun])
-        return float((self.ranges.of_distribution(p, words.low, words.high) + p[UNK] * words.unseen)[-1])
 
     def _with_one_more(self, p: Floats, begun: bytes) -> Floats:
         # Probabilities that a word begins with some bytes and each byte, float64 [257]; of no end.
@@ -268,16 +254,13 @@ class _SeparatorBytes:
 
     def __init__(self, model: SeparatorModel) -> None:
         self._model = model
-        self._contexts = lru_cache(maxsize=1 << 12)(self._compute)
+        self.masses = lru_cache(maxsize=1 << 12)(self._compute)
         self._next_character = lru_cache(maxsize=1 << 12)(model.next_character)
         self._longest = max(map(len, model.known), default=0)
 
-    def masses(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
+    def _compute(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
         # How probable separators are that begin with no, one, ... characters of a text, and it alone at the end.
         # -> float64 [characters + 2] where a word follows, and where the segment ends.
-        return self._contexts(left, before, text)
-
-    def _compute(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
         places = (INNER, LAST) if left else (FIRST, EMPTY)
         a, b = (self._at(place, self._model.context_of(place, left, b"", before, quoted=False), text) for place in places)
         return a, b
