@@ -30,7 +30,7 @@ from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_ngram
 from lmgauge.models.spelling.settings import SpellerSettings
-from lmgauge.models.spelling.unseen_characters import UnseenCharacters
+from lmgauge.models.spelling.speller import UnseenCharacters
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokenizers import make_tokenizer
 

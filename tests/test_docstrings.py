@@ -23,7 +23,7 @@ WITH_EXAMPLES = [
 
 NEEDS = {
     "lmgauge.api.context_curve": "transformers",
-    "lmgauge.report.notebook": "jinja2",
+    "lmgauge.report.documents": "jinja2",
     "lmgauge.api.task_scores": "sklearn",
     "lmgauge.api.train": "transformers",
     "lmgauge.explore.launch": "starlette",

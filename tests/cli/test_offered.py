@@ -14,7 +14,7 @@ from tests.tasks.nbest import share
 
 from lmgauge.choices import DISTRIBUTION_COLUMNS, FORMATS
 from lmgauge.cli.main import COMMANDS, cli
-from lmgauge.cluster.task import known_metrics
+from lmgauge.tasks.metrics.protocol import METRICS
 
 LINES = ["the cat sat", "the dog sat", "a cat ran", "the dog ran on", "a dog sat on the cat", "the cat ran"]
 ENDINGS = {"text": "txt", "kaldi": "txt"}
@@ -123,7 +123,7 @@ def test_every_metric_and_smoothing_is_known(
 
 
 def test_what_may_be_a_metric_in_shards_is_what_commands_offer_shards_for() -> None:
-    assert {name for name, _ in commands_with("shard")} - {"eval", "overlap", "filter", "score"} == set(known_metrics())
+    assert {name for name, _ in commands_with("shard")} - {"eval", "overlap", "filter", "score"} == set(METRICS.ours)
 
 
 @pytest.mark.parametrize("column", DISTRIBUTION_COLUMNS)
@@ -140,10 +140,10 @@ def test_a_shard_is_computed_wherever_one_is_offered(
     line = arguments(command, tmp_path)
     line = line[: line.index("-o")] if "-o" in line else line
     assert ok(*line, "--shard", "1/1", "-o", f"{tmp_path}/shards/").exit_code == 0
-    if command in known_metrics():
+    if command in METRICS.ours:
         ok("merge", tmp_path / "shards")
 
 
-@pytest.mark.parametrize("name", [*known_metrics(), "f1", "rescore"])
+@pytest.mark.parametrize("name", [*METRICS.ours, "f1", "rescore"])
 def test_tasks_without_files_say_what_is_missing(name: str) -> None:
     assert "Missing argument" in refused(name)

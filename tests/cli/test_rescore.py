@@ -51,13 +51,12 @@ def test_the_command_and_the_function_are_one(folder: Path, tmp_path: Path) -> N
 
 def test_the_best_are_written_in_the_form_of_the_name_and_read_from_it(folder: Path, tmp_path: Path) -> None:
     files = (folder / "lists.jsonl", "-m", folder / "kn", "--weights", "score=1/2,kn=100%")
-    wanted = {"best.txt": "u1 a dog barks\n", "best.trn": "a dog barks (u1)\n", "text": "u1 a dog barks\n"}
-    for name, line in wanted.items():
+    for name in ("best.txt", "text"):
         ok("rescore", *files, "-o", tmp_path / name)
-        assert (tmp_path / name).read_text().startswith(line)
+        assert (tmp_path / name).read_text().startswith("u1 a dog barks\n")
         assert ok("wer", folder / "ref.txt", tmp_path / name, "-b").stdout == "0.00\n"
-    for name in ("best.stm", "best.tsv", "best.parquet", "best.txt.gz"):
-        assert "written as .txt, .trn or .jsonl" in refused("rescore", *files, "-o", tmp_path / name)
+    for name in ("best.stm", "best.trn", "best.tsv", "best.parquet", "best.txt.gz"):
+        assert "written as .txt or .jsonl" in refused("rescore", *files, "-o", tmp_path / name)
 
 
 def test_references_in_each_form_give_one_rate(folder: Path, tmp_path: Path) -> None:

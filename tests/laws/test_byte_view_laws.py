@@ -22,11 +22,10 @@ kinds = st.sampled_from(["witten-bell", "laplace", "kneser-ney", "absolute-disco
 
 @st.composite
 def models(draw: st.DrawFn) -> LanguageModel:
-    """Spelled words or characters of a small text, any order, smoothing and context."""
+    """Spelled words or characters of a small text, any order and smoothing."""
     options: dict[str, Any] = {
         "tokenizer": draw(st.sampled_from(["whitespace", "character"])),
         "order": draw(st.integers(1, 3)),
-        "context": draw(st.sampled_from(["sentence", "sentence", "stream"])),
     }
     text = Corpus.from_strings(["a b ab", *draw(lines)])
     learn: Any = lmgauge.train
@@ -54,9 +53,9 @@ def test_bytes_cost_what_the_model_says(model: LanguageModel, texts: list[str]) 
 @given(model=models(), texts=lines)
 @settings(max_examples=25, deadline=None)
 def test_rows_are_distributions_that_sum_to_one(model: LanguageModel, texts: list[str]) -> None:
-    view, seen = ByteView(model), [BOS]
+    view = ByteView(model)
     for text, scored in zip(texts, rows(view, texts), strict=True):
-        seen = seen if view.context_policy.runs_on else [BOS]
+        seen = [BOS]
         for token, logprob in zip([*(3 + byte for byte in text.encode()), EOS], scored, strict=True):
             following = view.log_distribution(np.array(seen, np.uint32))
             assert following[token] == pytest.approx(logprob, abs=1e-9)

@@ -17,7 +17,7 @@ from lmgauge.models.spelling.learn import learn_spelling
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.separator_places import INNER
 from lmgauge.models.spelling.settings import SpellerSettings
-from lmgauge.models.spelling.unseen_characters import UnseenCharacters
+from lmgauge.models.spelling.speller import UnseenCharacters
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 from lmgauge.text.white_space import WHITE_SPACE
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.distributions import Entropy, reduce
 from lmgauge.errors import UsageError
 from lmgauge.models.custom import CustomModel
 from lmgauge.models.ngram.model import NgramModel
@@ -50,6 +51,15 @@ def test_a_stranger_gets_the_defaults() -> None:
     assert not model.may_replace(Path("folder"))
     with pytest.raises(UsageError, match=r"Stranger: the model has no method save\(path\)"):
         model.save("folder")
+
+
+def test_the_engine_of_distributions_takes_a_stranger_that_is_completed() -> None:
+    text = Corpus.from_strings(TEXT)
+    model: Any = Stranger()
+    with pytest.raises(UsageError, match=r"Stranger has not all that a model of lmgauge has: .*protocol\.completed"):
+        list(reduce(model, text, [Entropy()]))
+    (own,), (behind,) = (list(reduce(one, text, [Entropy()])) for one in (completed(model), model._behind))
+    assert own.extra["entropy"].tolist() == pytest.approx(behind.extra["entropy"].tolist())
 
 
 def test_what_a_stranger_says_counts() -> None:

@@ -64,7 +64,7 @@ def test_a_string_that_is_not_a_path() -> None:
 
 class _EntryPoint:
     def __init__(self, name: str, load: Callable[..., Any]) -> None:
-        self.name, self._load = name, load
+        self.name, self.value, self._load = name, "my_package:load", load
 
     def load(self) -> Callable[..., Any]:
         return self._load

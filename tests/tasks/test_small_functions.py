@@ -11,8 +11,7 @@ def test_references() -> None:
 
 
 def test_results() -> None:
-    assert results.form_of_best("best.trn") == "trn"
-    assert results.form_of_best("best.txt") == "kaldi"
+    assert (results.is_jsonl("best.jsonl"), results.is_jsonl("best.txt")) == (True, False)
 
 
 def test_parallel() -> None:

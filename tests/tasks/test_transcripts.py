@@ -9,9 +9,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.reference.edit_distance import distance
 
-from lmgauge.errors import InputError, UsageError
-from lmgauge.tasks.transcripts import format_of, marks_notes, read_ctm, read_kaldi, read_stm, read_trn, trn_line
+from lmgauge.errors import InputError
+from lmgauge.tasks.transcripts import (
+    Readings,
+    format_of,
+    marks_notes,
+    nearest_reading,
+    read_ctm,
+    read_kaldi,
+    read_stm,
+    read_trn,
+)
 
 READERS: list[Callable[[Iterator[tuple[str, str]]], Iterator[Any]]] = [read_kaldi, read_trn, read_stm, read_ctm]
 
@@ -24,7 +34,7 @@ def test_kaldi() -> None:
     one, two, three = read_kaldi(lines("anna_1 the\tcat ", "ben-2", "x {a / b}"))
     assert (one.id, one.text, one.labels) == ("anna_1", "the\tcat", {"speaker": "anna"})
     assert (two.id, two.text) == ("ben-2", "")
-    assert (three.text, three.lattice, three.labels) == ("{a / b}", None, {})
+    assert (three.text, three.readings, three.labels) == ("{a / b}", None, {})
     with pytest.raises(InputError, match="f:2: the line is blank"):
         list(read_kaldi(lines("a b", " ")))
 
@@ -32,16 +42,63 @@ def test_kaldi() -> None:
 def test_trn() -> None:
     utterances = list(read_trn(lines(";; comment", "", "the {cat/cats} and/or (uh) (s-1)", "( / ) (s-2) ", "(s-3)")))
     assert [(one.id, one.text) for one in utterances] == [("s-1", "the cat and/or uh"), ("s-2", "( / )"), ("s-3", "")]
-    assert [one.lattice is None for one in utterances] == [False, True, True]
+    assert [one.readings is None for one in utterances] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "heard", "nearest"),
+    [
+        ("a { b / c d } e", "a b e", "a c d f", "a c d e"),
+        ("a { b / c d } e", "a b e", "a x y e", "a b e"),
+        ("a { @ / b } c", "a c", "a c", "a c"),
+        ("a { @ / b } c", "a c", "a b c", "a b c"),
+        ("{ a { b / c } / d } {e/f}g", "a b e g", "D f g", "d f g"),
+        ("{ { a / b } / c } { @ / @ }", "a", "x", "a"),
+        ("(a) (b c)", "a (b c)", "(b c)", "(b c)"),
+        ("(a) b", "a b", "b", "b"),
+        ("{a;tag/b}", "a", "", "a"),
+        ("{a/@}", "a", "", ""),
+    ],
+)
+def test_of_alternatives_the_nearest_counts_and_of_equals_the_first(text: str, first: str, heard: str, nearest: str) -> None:
+    (one,) = read_trn(lines(f"{text} (s-1)"))
+    words = {word for ways in one.readings or () for _, word in ways if word} | {*heard.split()}
+    assert (one.text, one.readings is None) == (first, False)
+    assert nearest_reading(one.readings or (), heard, {word: word.lower() for word in words}) == nearest
+
+
+def paths(readings: Readings, at: int) -> list[list[str]]:
+    if not at:
+        return [[]]
+    ways = readings[at]
+    return [[*before, *([word] if word else [])] for begin, word in ways for before in paths(readings, begin)]
+
+
+PARTS = st.sampled_from(["a", "b", "c", "(a)", "@", "{ a / b }", "{ a b / @ }", "{ { c / b } / a } ", "{ b / c a }"])
+
+
+@given(st.lists(PARTS, min_size=1, max_size=4).map(" ".join), st.lists(st.sampled_from("abc"), max_size=5))
+def test_no_other_reading_is_nearer(text: str, heard: list[str]) -> None:
+    (one,) = read_trn(lines(f"{text} (s-1)"))
+    if one.readings is not None:
+        every = paths(one.readings, len(one.readings) - 1)
+        chosen = nearest_reading(one.readings, " ".join(heard), {word: word for word in "abc"}).split()
+        assert chosen in every
+        assert distance(chosen, heard) == min(distance(words, heard) for words in every)
+
+
+def test_a_segment_too_long_to_choose_in_is_refused() -> None:
+    with pytest.raises(InputError, match="too long to choose among its alternatives"):
+        nearest_reading(((),) * 6000, " ".join("a" * 6000), {"a": "a"})
 
 
 def test_tags_behind_words_are_taken_off() -> None:
     (one,) = read_trn(lines(r"a aa\;a b\;b;tag1;tag2 c;;tag ; @ (s-1)"))
-    assert (one.text, one.lattice) == ("a aa;a b;b c ;", None)
+    assert (one.text, one.readings) == ("a aa;a b;b c ;", None)
     assert one.marked == (r"b\;b;tag1;tag2", "c;;tag", "@")
     (word,) = read_ctm(lines("r A 0 1 said;tag"))
-    assert (word[1].tokens, word[1].marked) == (("said",), ("said;tag",))
-    assert marks_notes("f", [one]) == [
+    assert (word[1].text, word[1].marked) == ("said", ("said;tag",))
+    assert list(marks_notes("f", [one])) == [
         r"f: 3 words have marks of sclite, such as 'b\\;b;tag1;tag2', 'c;;tag' and 1 more: what follows a semicolon is a "
         r"tag, and @ is nothing, so neither is scored (write \; for a semicolon)"
     ]
@@ -49,17 +106,8 @@ def test_tags_behind_words_are_taken_off() -> None:
 
 def test_a_semicolon_at_the_end_of_a_word_is_punctuation() -> None:
     (one,) = read_trn(lines("he  came; and;; went; (s-1)"))
-    assert (one.text, one.lattice, one.marked) == ("he  came; and;; went;", None, ())
-    assert marks_notes("f", [one]) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("s-1", "a { b"), ("s-1", "a { b / c }"), ("s-1", "@"), ("s-1", "(uh)"), ("s-1", ";; a"), ("s(1)", "a"), ("s 1", "a")],
-)
-def test_what_trn_would_read_in_another_way_is_not_written(name: str, text: str) -> None:
-    with pytest.raises(UsageError, match="cannot be written as trn"):
-        trn_line(name, text)
+    assert (one.text, one.readings, one.marked) == ("he  came; and;; went;", None, ())
+    assert not list(marks_notes("f", [one]))
 
 
 def test_stm() -> None:
@@ -76,11 +124,12 @@ def test_stm() -> None:
     assert (three.utterance.text, four.utterance.labels["label"]) == ("", "b")
 
 
-def test_ctm_alternatives_are_one_word_with_the_latest_middle() -> None:
+def test_of_alternatives_in_ctm_the_words_of_the_first_are_read() -> None:
     texts = ["r A 1 .2 the .9", "r A * * <ALT_BEGIN>", "r A 2 1 it", "r A * * <ALT>", "r A 3 .4 is it", "r A * * <ALT_END>"]
-    (_, the), (_, both) = read_ctm(lines(*texts))
-    assert (the.begin, the.middle, the.tokens) == (1.0, 1.1, ("the",))
-    assert (both.begin, both.middle, len(both.tokens)) == (2.0, 3.2, 5)
+    the, it, last = (word for _, word in read_ctm(lines(*texts, "r A 4 .2 @")))
+    assert (the.begin, the.middle, the.text, the.is_one_of_several) == (1.0, 1.1, "the", False)
+    assert (it.middle, it.text, it.is_one_of_several) == (2.5, "it", True)
+    assert (last.text, last.marked) == ("", ("@",))
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,9 @@ void bind_partitions(nb::module_& m) {
             require(partition < partitions, "a partition");
             new (self) PartitionCounter(order, partitions, partition, expected);
         })
-        .def("add", bound(+[](PartitionCounter& self, Ids ids) {
+        .def("add", bound(+[](PartitionCounter& self, Ids ids, bool linked) {
             std::tuple<std::vector<std::uint32_t>, std::vector<std::uint8_t>> made;
-            self.add(ids, std::get<0>(made), std::get<1>(made));
+            self.add(ids, linked, std::get<0>(made), std::get<1>(made));
             return made;
         }))
         .def("rows", [](const PartitionCounter& self, std::size_t order) {

@@ -25,7 +25,7 @@ Entry* empty_entries(std::size_t count) {
     return static_cast<Entry*>(memory);
 }
 
-constexpr std::size_t kBatch = 64;
+constexpr std::size_t kBatch = 64, kBlock = 1024;
 constexpr double kFilled = 0.7, kGrowth = 1.5;
 
 inline std::uint32_t partition_of(std::uint32_t first, std::uint32_t second, std::uint64_t partitions) {
@@ -47,6 +47,9 @@ class Windows {
     View<std::uint32_t> ids_;
     std::size_t order_, next_ = 0;
 };
+
+// About how many of so many things one partition has: a little too many rather than too few.
+std::size_t share_of(std::size_t all, std::size_t partitions) { return all / partitions + all / partitions / 16 + 64; }
 
 std::size_t tokens_of(View<std::uint32_t> ids, std::size_t order) {
     if (ids.size() <= order) throw std::invalid_argument("a chunk shorter than what stands around it");
@@ -118,7 +121,7 @@ Entry& PartitionCounter::Table::at(std::uint64_t key, std::size_t slot) {
     return entries[slot];
 }
 
-void PartitionCounter::add(View<std::uint32_t> ids, std::vector<std::uint32_t>& rows, std::vector<std::uint8_t>& fresh) {
+void PartitionCounter::add(View<std::uint32_t> ids, bool linked, std::vector<std::uint32_t>& rows, std::vector<std::uint8_t>& fresh) {
     struct Probe {
         std::size_t start, length;
         std::uint64_t key;
@@ -128,7 +131,7 @@ void PartitionCounter::add(View<std::uint32_t> ids, std::vector<std::uint32_t>& 
     };
     std::array<Probe, kBatch> batch;
     std::size_t filled = 0;
-    const std::size_t n = order(), tokens = tokens_of(ids, n), stride = n - 2;
+    const std::size_t n = order(), tokens = tokens_of(ids, n), stride = linked ? n - 2 : 0, share = linked ? share_of(tokens, partitions_) : 0;
     const auto flush = [&] {
         const std::size_t first = rows.size();
         rows.resize(first + filled * stride, kNone);
@@ -153,10 +156,10 @@ void PartitionCounter::add(View<std::uint32_t> ids, std::vector<std::uint32_t>& 
                 }
                 if (++entry.first == 0) throw std::overflow_error("an n-gram occurs 2^32 times");
                 probe.row = entry.second;
-                if (k < n) rows[first + j * stride + k - 2] = entry.second;
+                if (linked && k < n) rows[first + j * stride + k - 2] = entry.second;
             }
         }
-        for (std::size_t j = 0; j < filled; ++j) {
+        for (std::size_t j = 0; linked && j < filled; ++j) {
             if (batch[j].start == tokens) {
                 held_ = batch[j].fresh;
             } else {
@@ -165,14 +168,23 @@ void PartitionCounter::add(View<std::uint32_t> ids, std::vector<std::uint32_t>& 
         }
         filled = 0;
     };
+    rows.reserve(share * stride);
+    fresh.reserve(share);
     if (held_ >= 0) fresh.push_back(static_cast<std::uint8_t>(held_));
     held_ = -1;
     Windows windows(ids, n);
-    for (std::size_t i = 1; i <= tokens; ++i) {
-        const std::size_t length = windows.length(i);
-        if (length < 2 || partition_of(ids[i], ids[i + 1], partitions_) != partition_) continue;
-        batch[filled++] = Probe{i, length, 0, 0, ids[i], kNothingNew};
-        if (filled == kBatch) flush();
+    std::array<std::size_t, kBlock> own;
+    for (std::size_t begin = 1; begin <= tokens; begin += kBlock) {
+        // Which windows are of this partition nobody can foresee, and a processor that guesses is wrong too often: no branch here.
+        std::size_t count = 0;
+        for (std::size_t i = begin, end = std::min(begin + kBlock, tokens + 1); i < end; ++i) {
+            own[count] = i;
+            count += static_cast<std::size_t>((ids[i + 1] != kBos) & (partition_of(ids[i], ids[i + 1], partitions_) == partition_));
+        }
+        for (std::size_t j = 0; j < count; ++j) {
+            batch[filled++] = Probe{own[j], windows.length(own[j]), 0, 0, ids[own[j]], kNothingNew};
+            if (filled == kBatch) flush();
+        }
     }
     flush();
 }
@@ -195,6 +207,12 @@ Requests route_requests(View<std::uint32_t> ids, std::size_t order, const Stream
     Requests out;
     out.fresh.assign(tokens_of(ids, order), kNothingNew);
     out.rows.assign(stride, std::vector<std::vector<std::uint32_t>>(fresh.size()));
+    for (std::size_t k = 3; k <= order; ++k) {
+        const auto asks = [k](std::uint8_t first) { return first <= k; };
+        std::ptrdiff_t requests = 0;
+        for (const auto& stream : fresh) requests += std::count_if(stream.begin(), stream.end(), asks);
+        for (auto& stream : out.rows[k - 3]) stream.reserve(share_of(static_cast<std::size_t>(requests), fresh.size()));
+    }
     Cursors<std::uint8_t> news(fresh);
     Cursors<std::uint32_t> suffixes(rows);
     walk(ids, order, fresh.size(), [&](std::size_t t, std::size_t length, std::uint32_t home, std::size_t next_length, std::uint32_t next_home) {
@@ -215,7 +233,7 @@ std::vector<std::vector<T>> route_values(View<std::uint32_t> ids, std::size_t or
     std::vector<std::vector<T>> out(values.size());
     std::size_t total = 0;
     for (const auto& stream : values) total += stream.size();
-    for (auto& stream : out) stream.reserve(total / values.size() + total / values.size() / 16 + 64);
+    for (auto& stream : out) stream.reserve(share_of(total, values.size()));
     Cursors<T> cursors(values);
     walk(ids, order, values.size(), [&](std::size_t t, std::size_t length, std::uint32_t home, std::size_t, std::uint32_t next_home) {
         if (length <= lower || fresh[t] > lower + 1) return;

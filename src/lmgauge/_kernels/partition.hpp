@@ -28,8 +28,8 @@ class PartitionCounter {
 
     // For each window of the partition that begins in the chunk: rows of its k-grams, k = 2 .. n - 1 (kNone where it is
     // shorter), are appended to `rows`; and for each that begins one token earlier, the smallest order whose n-gram was new
-    // there (kNothingNew) to `fresh`.
-    void add(View<std::uint32_t> ids, std::vector<std::uint32_t>& rows, std::vector<std::uint8_t>& fresh);
+    // there (kNothingNew) to `fresh`; nothing where n-grams need not be linked with their suffixes.
+    void add(View<std::uint32_t> ids, bool linked, std::vector<std::uint32_t>& rows, std::vector<std::uint8_t>& fresh);
 
     std::size_t order() const { return tables_.size() + 1; }
     std::size_t rows(std::size_t order) const { return tables_[order - 2].rows; }

@@ -82,11 +82,11 @@ def rescore(
     from lmgauge.tasks.metrics.error_rates import CER, WER
     from lmgauge.tasks.nbest.reading import nbest_lists
     from lmgauge.tasks.nbest.rescoring import Rescoring
-    from lmgauge.tasks.nbest.results import form_of_best
+    from lmgauge.tasks.nbest.results import is_jsonl
 
     output, scored = settings.output, settings.write_scores
     if output is not None:
-        form_of_best(output)
+        is_jsonl(output)
     inputs: list[Any] = [nbest, tune, model, ref, test_ref, settings.document]
     read = [os.fspath(one) for each in inputs for one in listed(each) if isinstance(one, PATHS)]
     refuse_replacing({"-o": output, "--write-scores": scored}, [*read, *(file for one in read for file in glob(one))])

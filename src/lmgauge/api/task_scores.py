@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @verb
 def score_systems(
-    metric: TaskMetric,
+    metric: TaskMetric | str,
     *,
     hypotheses: Mapping[str, Sequence[str]] | Sequence[str],
     references: GivenReferences,
@@ -43,7 +43,7 @@ def score_systems(
     """Score systems on the same segments, with intervals, and test each against the first.
 
     Args:
-        metric: such as `lmgauge.tasks.BLEU()`, or one of your own: see `lmgauge.tasks.metrics.protocol`.
+        metric: such as `lmgauge.tasks.BLEU()`, one of your own (see `lmgauge.tasks.metrics.protocol`), or its name.
         hypotheses: a list of outputs by the name of each system; or one list, of a system called "system".
         references: as `bleu`.
         sources: the text that each segment was translated from, where the metric needs it.
@@ -63,8 +63,10 @@ def score_systems(
         >>> score_systems(WER(), hypotheses=outputs, references=["the dog barks"], significance="none").best.system
         'b'
     """
+    from lmgauge.tasks.metrics.protocol import metric_named
     from lmgauge.tasks.scoring import score_parallel, texts_in_memory
 
+    metric = metric_named(metric)
     outputs = hypotheses if isinstance(hypotheses, Mapping) else {"system": hypotheses}
     texts = texts_in_memory(metric, outputs, references, sources, groups, documents)
     return score_parallel(metric, texts, settings, chooser=chooser)
@@ -72,7 +74,7 @@ def score_systems(
 
 @verb
 def score_files(
-    metric: TaskMetric,
+    metric: TaskMetric | str,
     *,
     references: PathLike | Iterable[PathLike],
     hypotheses: PathLike | Iterable[PathLike] | Mapping[str, PathLike],
@@ -86,7 +88,7 @@ def score_files(
     """Score the outputs of systems in files; of any length, as texts are read in blocks.
 
     Args:
-        metric: such as `lmgauge.tasks.BLEU()`.
+        metric: such as `lmgauge.tasks.BLEU()`, or a name, as `score_systems` has it.
         references: a file with a segment on each line (or record), several with one more reference each, or a folder.
         hypotheses: a file for each system, or a folder with the same file names for each; by the systems' names, if they
             are not to be called as the files are.
@@ -111,9 +113,11 @@ def score_files(
         >>> systems[0].system, round(systems[0].score.score, 4)
         ('a', 0.3333)
     """
+    from lmgauge.tasks.metrics.protocol import metric_named
     from lmgauge.tasks.scoring import score_parallel
     from lmgauge.tasks.transcript_files import files_to_score
 
+    metric = metric_named(metric)
     named = list(hypotheses) if isinstance(hypotheses, Mapping) else None
     outputs = hypotheses.values() if isinstance(hypotheses, Mapping) else hypotheses
     files = files_to_score(metric, references, outputs, reading, sources)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.comparison.recipes import RecipeComparisons
     from lmgauge.evaluation.diagnosis.baselines import Baseline
     from lmgauge.evaluation.runs import Run
-    from lmgauge.evaluation.slicing.cuts import TrainingWords, WordCounts
+    from lmgauge.evaluation.slicing.cuts import TrainingWords
     from lmgauge.results import Audit, Comparisons, Diagnosis, Overlap
     from lmgauge.text.segments import Segments
 
@@ -122,15 +122,8 @@ def compare(
     if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Sequence):
         raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
     compared = [opened(run) for run in runs]
-    training = about.trained(_word_counts, threads)
+    training = about.trained(partial(training_words, max_order=1), threads)
     return comparison.compare(compared, examples=examples, training=training, **about.of(compared))
-
-
-def _word_counts(train: Corpus, threads: int | None, scored: Corpus) -> WordCounts:
-    from lmgauge.text.training_coverage import find_training_coverage
-
-    seen = find_training_coverage(train, scored, max_order=1, threads=threads)
-    return lambda block: seen.of(block)[0]
 
 
 @verb
@@ -229,23 +222,20 @@ def behind(model: Model | None, about: RunText, settings: DiagnosisSettings, sco
     Raises:
         UsageError: an option is about the model, and there is none.
     """
-    from lmgauge.progress import say_progress
-
     if model is None:
         refuse_without_model(scoring, settings)
     return {
         "training": about.trained(training_words, settings.threads),
         "rungs": about.trained(training_rungs, settings.threads),
         "model": None if model is None else loaded(model, scoring),
-        "progress": say_progress,
     }
 
 
-def training_words(train: Corpus, threads: int | None, scored: Iterable[Segments]) -> TrainingWords:
+def training_words(train: Corpus, threads: int | None, scored: Iterable[Segments], *, max_order: int = 5) -> TrainingWords:
     """Return what of the words of a text was seen in a training text, for slices."""
     from lmgauge.text.training_coverage import find_training_coverage
 
-    seen = find_training_coverage(train, scored, threads=threads)
+    seen = find_training_coverage(train, scored, max_order=max_order, threads=threads)
     return lambda block: seen.of(block)[:2]
 
 

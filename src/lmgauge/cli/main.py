@@ -149,6 +149,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = error.exit_code
     except OSError as error:
         code = _output_failed(error)
+    except Exception as error:
+        from lmgauge.plugins import broken_plugin
+
+        if (message := broken_plugin(error)) is None:
+            raise
+        _complain(message)
+        code = 2
     except SystemExit as error:
         # click meets a closed pipe (`| head`) with exit code 1 and a wrapped standard output; to us that is not an error.
         if sys.stdout is output:

@@ -67,16 +67,17 @@ def score(call: Call) -> None:
     """Score systems, or print each segment, or alignments; or count a shard."""
     from lmgauge.api.task_scores import align_files, score_files, score_segments
     from lmgauge.cli.shards import run_in_shards
-    from lmgauge.cluster.task import TaskJob, known_metrics
+    from lmgauge.cluster.task import TaskJob
     from lmgauge.report import alignments, task_pages
     from lmgauge.report.terminal import show
     from lmgauge.tasks.alignment import errors_by_system
+    from lmgauge.tasks.metrics.protocol import METRICS
     from lmgauge.tasks.segment_examples import SegmentChooser
     from lmgauge.tasks.settings import ComparisonSettings, Reading
 
     _check(call)
     name = str(call.context.command.name)
-    kind, files = known_metrics()[name], _files(call)
+    kind, files = METRICS.find(name), _files(call)
     options = {field: call.values[field] for field in fields_of(kind) if field in call.values}
     if name == "bleu":
         from lmgauge.tasks.public_sets import tokenizer_for

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from lmgauge import tasks
 from lmgauge.cluster.shards import ShardRecord, StoredParts, stored_paths
 from lmgauge.digests import digest, file_sha256
 from lmgauge.errors import InputError, UsageError
@@ -21,7 +20,7 @@ from lmgauge.remote.addresses import is_remote
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
-from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric
+from lmgauge.tasks.metrics.protocol import Statistics, metric_named
 from lmgauge.tasks.scoring import block_statistics, say_segments, score_parallel
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 from lmgauge.tasks.transcript_files import files_to_score
@@ -35,7 +34,7 @@ class TaskJob:
     """Systems scored with a task metric: what `lmgauge.tasks.score_files` does, as a job that can be cut into shards.
 
     Attributes:
-        metric: the class of a metric in `lmgauge.tasks`, in lower case, such as "bleu".
+        metric: the name of one, such as "bleu"; of a plugin, too.
         references: a file, several with one more reference each, or a folder.
         hypotheses: a file for each system, or a folder with the same file names for each.
         options: of the metric, by name, such as {"lowercase": True}; plain values.
@@ -76,13 +75,10 @@ class TaskWork:
     kind = "task"
 
     def __init__(self, job: TaskJob) -> None:
-        metrics = known_metrics()
-        if job.metric not in metrics:
-            raise UsageError(f"metric {job.metric!r}: choose one of {', '.join(metrics)}")
         try:
             json.dumps(dict(job.options))
             options = {name: tuple(v) if isinstance(v, (list, tuple)) else v for name, v in job.options.items()}
-            metric = metrics[job.metric](**options)
+            metric = metric_named(job.metric, **options)
         except TypeError as error:
             raise UsageError(f"{job.metric}: {error}; options of a metric in shards are plain values") from error
         self.metric = with_whole_statistics(metric)
@@ -121,12 +117,6 @@ class TaskWork:
     def facts(self) -> dict[str, Any]:
         """Return the paths; see `Work`."""
         return {"references": self.references, "hypotheses": self.hypotheses}
-
-
-def known_metrics() -> dict[str, type[TaskMetric]]:
-    """Return the metrics that `lmgauge.tasks` exports, by their names in lower case."""
-    exported = [getattr(tasks, name) for name in dir(tasks)]
-    return {kind.__name__.lower(): kind for kind in exported if isinstance(kind, type) and TaskMetric in kind.__mro__[1:]}
 
 
 def _files_of(name: str) -> list[str]:

@@ -63,7 +63,12 @@ def distributions_of(
 ) -> Iterator[BlockDistributions]:
     """Yield the distributions of a model at the events of each block; arguments as of `reduce`."""
     # Raises UsageError: the model has no method for it, or its first tokens are not scored, so that contexts are not whole.
-    if model.computes_many():
+    try:
+        computes_many = model.computes_many()
+    except AttributeError as error:
+        how = "lmgauge.CustomModel as its base gives them, or lmgauge.models.protocol.completed(model)"
+        raise UsageError(f"{type(model).__name__} has not all that a model of lmgauge has: {how}") from error
+    if computes_many:
         own: Callable[..., Iterator[BlockDistributions]] = model.distributions  # type: ignore[attr-defined]
         yield from own(segments, events=events, spans=spans, threads=threads)
         return

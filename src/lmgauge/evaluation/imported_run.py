@@ -20,14 +20,14 @@ from lmgauge.readable import visible
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, ScoreWriter, read_metadata, read_scores
 from lmgauge.scores.imports.laying import rows, rows_on_text
 from lmgauge.scores.imports.log import Log
-from lmgauge.scores.imports.programs import OUTPUTS, Logs
+from lmgauge.scores.imports.programs import Logs
 from lmgauge.temporaries import scratch_folder
 from lmgauge.text.documents import Corpus
 
 
 def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, name: str = "") -> Evaluation:
     """Write a run folder with what another program scored, and return its numbers."""
-    if corpus is not None and not OUTPUTS[logs.program].places:
+    if corpus is not None and not logs.output.places:
         raise UsageError(
             f"{logs.program} does not say which part of the text a score is of: leave out --text, or score the text "
             "with lmgauge eval"
@@ -57,7 +57,7 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
 
 def _own_text(logs: Logs) -> Corpus | None:
     # Text as the log has it; None if it has none.
-    if not OUTPUTS[logs.program].has_text:
+    if not logs.output.has_text:
         return None
     segments = list(replace(logs, log=Log(logs.log.unit)).segments())  # what is to be said, the rows say
     before = [segment.given or "" for segment in segments]
@@ -65,13 +65,13 @@ def _own_text(logs: Logs) -> Corpus | None:
 
 
 def _batches(logs: Logs, corpus: Corpus | None) -> Iterator[ScoreBatch]:
-    if OUTPUTS[logs.program].parse is None:
+    if logs.output.parse is None:
         yield from read_scores(logs.files[0].path)
         return
     if corpus is None:
         yield from rows(logs.segments(), logs.log)
         return
-    for batch, block in rows_on_text(logs.segments(), corpus, logs.log, words=OUTPUTS[logs.program].words):
+    for batch, block in rows_on_text(logs.segments(), corpus, logs.log, words=logs.output.words):
         documents = block.documents
         yield batch if documents is None else batch.with_documents(documents[batch.segments - block.first])
 
@@ -87,7 +87,7 @@ def _written(table: Path, folders: RunFolders, output: str | Path) -> Iterator[S
 
 
 def _origin(logs: Logs, facts: Tally, name: str) -> Origin:
-    output = OUTPUTS[logs.program]
+    output = logs.output
     stated = read_metadata(logs.files[0].path) if output.parse is None else {}
     if stated:
         return Origin.of_metadata(stated | ({"model": name} if name else {}), logs.files[0].path.stem)

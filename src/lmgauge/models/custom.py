@@ -175,12 +175,3 @@ class CustomModel(ScoresStrings):
     def blocks_are_independent(self) -> bool:
         """False: blocks are scored one after another, as a model of one's own need not be safe to call from threads."""
         return False
-
-    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block of segments.
-
-        Args:
-            block: the segments.
-            spans: whether to fill the column `ends`, in bytes.
-        """
-        return next(self.score([block], spans=spans))

@@ -300,6 +300,8 @@ def check_context(context_ids: NDArray[np.integer] | Sequence[int], size: int) -
     """
     # context_ids: integers [n].
     # -> uint32 [n].
+    if isinstance(context_ids, np.ndarray) and context_ids.dtype == np.uint32 and context_ids.max(initial=0) < size:
+        return cast("NDArray[np.uint32]", context_ids)
     try:
         context = np.asarray(context_ids, np.int64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -1,10 +1,8 @@
-"""Where models come from: folders, by their `model_type`; files, by how they begin; servers; and names on a hub.
+"""Where models come from, and where they are written to: folders, by their `model_type`; files; servers; names on a hub.
 
-A plugin adds a kind of model: a package names, in the entry point group `lmgauge.models`, the `model_type` of its folders
-and a function `load(path: Path, options: ScoringOptions) -> LanguageModel`. In its pyproject.toml:
-
-    [project.entry-points."lmgauge.models"]
-    my-model = "my_package:load"
+Each kind is a row of `MODELS`, or the entry point of another package (see `lmgauge.plugins`): a name, the `model_type` of
+folders, the ending of files or what addresses begin with, and a function `load(path, options) -> LanguageModel`. The path is
+a `pathlib.Path`, an address a string.
 
 The options are those that `lmgauge.load_model` and the command line were called with, at their defaults where nothing was
 chosen. A model that follows them keeps them as its attribute `options`, which run folders record; a model without that
@@ -17,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmgauge.choices import KENLM_ENDINGS, KENLM_MAGIC
 from lmgauge.declaration import chosen, verb
@@ -25,10 +23,6 @@ from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.files import local_path
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import (
-    CACHE_MODEL_TYPE,
-    CLASS_MODEL_TYPE,
-    MIXTURE_MODEL_TYPE,
-    NGRAM_MODEL_TYPE,
     OF_PROCESSES,
     OF_TEXT,
     SPELLING_FOLDER,
@@ -39,11 +33,23 @@ from lmgauge.models.protocol import (
     read_config,
 )
 from lmgauge.models.scored_text import ScoresStrings
+from lmgauge.plugins import Plugins
 
-if TYPE_CHECKING:
-    from lmgauge.models.ngram.model import NgramModel
-
-ENTRY_POINT_GROUP = "lmgauge.models"
+MODELS = Plugins(
+    "models",
+    """
+    lmgauge-cache = lmgauge.models.cache.model:load_cache
+    lmgauge-class-ngram = lmgauge.models.classes.model:load_class_model
+    lmgauge-mixture = lmgauge.models.mixture.model:load_mixture
+    lmgauge-ngram = lmgauge.models.registry:load_ngrams
+    .arpa = lmgauge.models.registry:load_ngrams
+    .binary = lmgauge.models.registry:load_ngrams
+    .gguf = lmgauge.models.network.gguf.model:load_gguf
+    http = lmgauge.models.network.server.model:load_completions
+    https = lmgauge.models.network.server.model:load_completions
+    """,
+)
+"""What loads models, by the `model_type` of a folder, the ending of a file, or the begin of an address."""
 _ADDRESSES = ("http://", "https://")
 _FILE_ENDS = (".gguf", ".arpa", ".gz", ".txt", ".safetensors", *KENLM_ENDINGS, "/")
 _GGUF_MAGIC = b"GGUF"
@@ -117,11 +123,11 @@ def open_unspelled(path: str | os.PathLike[str]) -> LanguageModel:
 
 
 def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
-    if str(path).startswith(_ADDRESSES):
-        from lmgauge.models.network.server.model import load_completions
-
-        return load_completions(str(path), options)
-    name, path = str(path), local_path(path)
+    name = str(path)
+    scheme, is_address, _ = name.partition("://")
+    if is_address and (load := MODELS.find(scheme)) is not None:
+        return completed(load(name, options))
+    path = local_path(path)
     if path.is_file():
         return _load_file(path, options)
     if not path.exists():
@@ -140,27 +146,8 @@ def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageMode
 
 def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageModel:
     model_type = read_config(path).get("model_type")
-    if model_type == NGRAM_MODEL_TYPE:
-        from lmgauge.models.ngram.model import load_ngram_model
-
-        return _cutting(load_ngram_model(path), options)
-    if model_type == MIXTURE_MODEL_TYPE:
-        from lmgauge.models.mixture.model import load_mixture
-
-        return load_mixture(path, lambda component: open_model(component, options.of_machine()))
-    if model_type == CACHE_MODEL_TYPE:
-        from lmgauge.models.cache.model import load_cache
-
-        return load_cache(path)
-    if model_type == CLASS_MODEL_TYPE:
-        from lmgauge.models.classes.model import load_class_model
-
-        return load_class_model(path)
-    from importlib.metadata import entry_points  # slow to import, and for plugins only
-
-    loaders = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
-    if str(model_type) in loaders:
-        load: Callable[[Path, ScoringOptions], LanguageModel] = loaders[str(model_type)].load()
+    load: Callable[[Path, ScoringOptions], LanguageModel] | None = MODELS.find(str(model_type))
+    if load is not None:
         return completed(load(path, options))
     if not isinstance(model_type, str):
         raise ModelFileError(f"{path}: not a model's folder, as its config.json has no model_type")
@@ -169,7 +156,7 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
             raise UnknownKindError(model_type)
         return _load_network(name, options)
     except UnknownKindError as error:
-        known = ", ".join(sorted({NGRAM_MODEL_TYPE, MIXTURE_MODEL_TYPE, CACHE_MODEL_TYPE, CLASS_MODEL_TYPE, *loaders}))
+        known = ", ".join(sorted(kind for kind in MODELS.names() if kind[0] != "." and not kind.startswith("http")))
         raise ModelFileError(
             f"{path}: model_type {model_type!r} is not known here; known are {known}, and the causal models of transformers"
         ) from error
@@ -181,30 +168,35 @@ def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
             magic = file.read(len(KENLM_MAGIC))
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if magic.startswith(_GGUF_MAGIC):
-        from lmgauge.models.network.gguf.model import load_gguf
-
-        return load_gguf(path, options)
-    if magic == KENLM_MAGIC:
-        from lmgauge.models.ngram.kenlm.reader import read_kenlm
-
-        return _cutting(read_kenlm(path), options)
-    from lmgauge.models.ngram.arpa_reader import is_arpa, read_arpa
-
-    if is_arpa(path):
-        from lmgauge.text.tokenizers import make_tokenizer
-
-        return read_arpa(path, tokenizer=make_tokenizer(options.tokenizer or "whitespace", options.normalizer))
-    raise ModelFileError(
-        f"{path}: not an ARPA or GGUF file, nor a binary of KenLM; a model is such a file, or a folder with config.json"
-    )
+    kind = ".gguf" if magic.startswith(_GGUF_MAGIC) else ".binary" if magic == KENLM_MAGIC else _kind_of_text(path)
+    load = MODELS.find(kind) if kind else None
+    if load is None:
+        raise ModelFileError(
+            f"{path}: not an ARPA or GGUF file, nor a binary of KenLM; a model is such a file, or a folder with config.json"
+        )
+    return completed(load(path, options))
 
 
-def _cutting(model: NgramModel, options: ScoringOptions) -> NgramModel:
-    if not model.is_of_another_program or (options.tokenizer is None and options.normalizer is None):
-        return model
+def _kind_of_text(path: Path) -> str:
+    # Name in `MODELS` of a file that is not known by its first bytes; the empty string for none of ours with such an ending.
+    from lmgauge.models.ngram.arpa_reader import is_arpa
+
+    return ".arpa" if is_arpa(path) else path.suffix if path.suffix not in MODELS.ours else ""
+
+
+def load_ngrams(path: Path, options: ScoringOptions) -> LanguageModel:
+    """Load an n-gram model in any form; one that does not say how text is cut, with the tokenizer of the options."""
+    from lmgauge.models.ngram.arpa_reader import read_arpa
+    from lmgauge.models.ngram.kenlm.reader import is_kenlm, read_kenlm
+    from lmgauge.models.ngram.model import load_ngram_model
     from lmgauge.text.tokenizers import make_tokenizer
 
+    if path.is_file():
+        tokenizer = make_tokenizer(options.tokenizer or "whitespace", options.normalizer)
+        return (read_kenlm if is_kenlm(path) else read_arpa)(path, tokenizer=tokenizer)
+    model = load_ngram_model(path)
+    if not model.is_of_another_program or (options.tokenizer is None and options.normalizer is None):
+        return model
     return model.with_tokenizer(make_tokenizer(options.tokenizer or model.tokenizer, options.normalizer))
 
 

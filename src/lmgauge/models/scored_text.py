@@ -17,11 +17,11 @@ from lmgauge.models.ngram.states import ScoredMany, StepsWords
 from lmgauge.models.protocol import Traits
 from lmgauge.numerics.units import perplexity_from_nats
 from lmgauge.places import refuse_file_names
-from lmgauge.result_list import ResultList, data_frame
+from lmgauge.result_list import ResultList, Tabled, data_frame
 from lmgauge.scores import KINDS, OOV, SPELLED, ScoreBatch
-from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
+from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class ScoredText(Shown):
+class ScoredText(Tabled):
     """One string, and what a model makes of it; prints as a small table.
 
     Attributes:
@@ -116,14 +116,6 @@ class ScoredText(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as plain values, the tokens as a list of dicts; infinities stay floats."""
         return self.summary() | {"tokens": self.to_rows()}
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row per token.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(self.to_rows())
 
     def _in_brief(self) -> str:
         perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.4f}"
@@ -228,11 +220,33 @@ _score_text = score_text
 
 
 class ScoresStrings(Traits):
-    """Gives a model the method `score_text`, and pickles one that was loaded as the place to load it from."""
+    """Gives a model `score_text`, and `score` or `score_block` by the other; pickles one as the place it was loaded from."""
 
     loaded_by: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
     score_text = _score_text
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """Yield one batch of the score table for each block of segments, in order: those of `score_block`.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            spans: whether to fill the column `ends`, in bytes.
+            threads: blocks scored at a time; no number depends on it.
+
+        Raises:
+            InputError: the text cannot be scored.
+        """
+        return map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """Return the batch of one block of segments: what `score` says of it alone.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+        """
+        return next(self.score([block], spans=spans))
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         if self.loaded_by is None:

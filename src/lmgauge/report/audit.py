@@ -23,7 +23,7 @@ def blocks(audit: Audit) -> doc.Document:
     marks = [doc.Mark(verdict, _LEVELS[verdict]) for verdict in verdicts]
     verdict = doc.Column("verdict", marks, align="left")
     columns = (doc.labels("check", names), verdict, doc.labels("evidence", evidence, wraps=True))
-    headline = str(audit.headline).replace(">=", "≥")
+    headline = audit.headline().replace(">=", "≥")
     return (
         doc.Heading(audit.model),
         doc.Verdict("good" if audit.passed else "bad", conclusion(audit)),

@@ -86,7 +86,5 @@ def _charts(curve: ContextCurve) -> Iterator[doc.ChartData]:
     gaps = doc.series(
         curve.model, names, [step.bits_per_token for step in curve.steps], [s.interval_per_token for s in curve.steps]
     )
-    yield doc.ChartData(
-        "context-steps", "What each longer context changes", "step", "difference in bits per token", "bits", (gaps,),
-        kind="intervals", better="lower", rule=0.0, rule_name="no difference", note="below 0: the longer context is better",
-    )  # fmt: skip
+    title, note = "What each longer context changes", "below 0: the longer context is better"
+    yield doc.differences("context-steps", title, "step", "difference in bits per token", "bits", [gaps], note=note)

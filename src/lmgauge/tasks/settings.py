@@ -339,7 +339,7 @@ class RescoreSettings:
         starts: random places at which tuning begins, besides two fixed ones.
         document: what is independent in the test: a file with an utterance and its speaker or call on each line, as Kaldi's
             utt2spk; each utterance if not given.
-        output: file for the best hypotheses: id and words on a line, .trn (words and id), or .jsonl with scores.
+        output: file for the best hypotheses: id and words on a line, or .jsonl with scores.
         write_scores: file for all hypotheses with the scores of the models added, as JSONL.
 
     Example:

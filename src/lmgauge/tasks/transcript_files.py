@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
 from lmgauge.errors import InputError, UsageError
 from lmgauge.records.sources import find_sources
-from lmgauge.tasks.alternatives import Lattice
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.metrics.error_rates import EditRate
 from lmgauge.tasks.metrics.protocol import TaskMetric
@@ -27,6 +26,7 @@ from lmgauge.tasks.transcripts import (
     is_ctm,
     lines_of,
     marks_notes,
+    nearest_reading,
     read_ctm,
     read_kaldi,
     read_stm,
@@ -107,10 +107,12 @@ class TranscriptFiles:
         hypotheses = [self._hypothesis(path, first) for path in self._hypotheses]
         groups = self._labels(first, self._reading.group, "--group")
         documents = self._labels(first, self._reading.document, "--document")
-        yield replace(
-            self._block(references, hypotheses),
+        yield Block(
+            _side_by_side([[one.text for one in file.utterances] for file in references]),
+            tuple(Texts.of_strings([one.text for one in file.utterances]) for file in hypotheses),
             groups=None if groups is None else Names(self.group_names).numbers(groups),
             documents=None if documents is None else Names().numbers(documents),
+            chosen=self._chosen(references, hypotheses),
         )
 
     def _lines(self, path: str) -> Iterator[tuple[str, str]]:
@@ -161,7 +163,7 @@ class TranscriptFiles:
         corpus = Corpus.from_files(path, reading=replace(reading, group=None, document=None))
         records, ids = whole(corpus, (Names(), Names()))
         texts = records.references.texts.strings()
-        return tuple(Utterance(name, text, None, {}) for name, text in zip(ids, texts, strict=True))
+        return tuple(Utterance(name, text, {}) for name, text in zip(ids, texts, strict=True))
 
     def _hypothesis(self, path: str, first: _Transcript) -> _Transcript:
         # Words of a ctm file as utterances, one for each segment that is scored, in their order; other files as they are.
@@ -184,26 +186,33 @@ class TranscriptFiles:
         spoken = placed(segments, words)
         return self._transcript(path, (spoken[one.id] for one in first.utterances))
 
-    def _block(self, references: Sequence[_Transcript], hypotheses: Sequence[_Transcript]) -> Block:
-        # All segments; where there are alternatives, each system with the readings that are nearest.
-        against = [_texts(one.utterances) for one in references]
-        outputs = [_texts(one.utterances) for one in hypotheses]
-        several = {
-            i for one in (*references, *hypotheses) for i, utterance in enumerate(one.utterances) if utterance.lattice
-        }
+    def _chosen(self, references: Sequence[_Transcript], hypotheses: Sequence[_Transcript]) -> tuple[References, ...]:
+        # Of each system the references, of alternatives the nearest reading; none without alternatives.
+        several = sorted({i for file in references for i, one in enumerate(file.utterances) if one.readings})
+        for file in hypotheses:
+            if firsts := sum(one.readings is not None for one in file.utterances):
+                self.notes.append(f"{file.name}: {_segments(firsts)} with alternatives, of which the first is scored")
         if not several:
-            return Block(_side_by_side(against), tuple(map(Texts.of_strings, outputs)))
+            return ()
         self.notes.append(
             f"{_segments(len(several))} with alternatives: for each system the reading with the fewest errors counts"
         )
-        units = _Units(self._metric, several, (*references, *hypotheses))
-        chosen: list[References] = []
-        for output, hypothesis in zip(outputs, hypotheses, strict=True):
-            own = [list(texts) for texts in against]
-            for i in sorted(several):
-                output[i] = units.choose([one.utterances[i] for one in references], hypothesis.utterances[i], own, i)
-            chosen.append(_side_by_side(own))
-        return Block(chosen[0], tuple(map(Texts.of_strings, outputs)), chosen=tuple(chosen))
+        ways = (way for file in references for i in several for of in file.utterances[i].readings or () for way in of)
+        heard = (word for file in hypotheses for i in several for word in file.utterances[i].text.split())
+        words = sorted({*(word for _, word in ways if word), *heard})
+        unit_of = dict(zip(words, self._metric.prepared(Texts.of_strings(words)).strings(), strict=True))
+        return tuple(
+            _side_by_side(
+                [
+                    [
+                        nearest_reading(one.readings, spoken.text, unit_of) if one.readings else one.text
+                        for one, spoken in zip(file.utterances, hypothesis.utterances, strict=True)
+                    ]
+                    for file in references
+                ]
+            )
+            for hypothesis in hypotheses
+        )
 
     def _labels(self, first: _Transcript, name: str | None, option: str) -> list[str] | None:
         # Group (document) of each segment: a label of the references, or what a file says.
@@ -249,11 +258,10 @@ def placed(segments: Sequence[Segment], words: Mapping[tuple[str, str], Sequence
             end += 1
         at[segment.channel] = end
         name, part = segment.utterance.id, own[begin:end]
-        tokens = [token for word in part for token in word.tokens]
-        lattice = Lattice.of_tokens(tokens, part[0].place if part else name)
-        plain = all(len(arcs) == 1 for arcs in lattice.arcs[1:])
+        text = " ".join(word.text for word in part if word.text)
         marked = tuple(mark for word in part for mark in word.marked)
-        spoken[name] = Utterance(name, " ".join(lattice.first_reading()), None if plain else lattice, {}, marked)
+        # what is heard is scored as its first reading: only that there are others is kept
+        spoken[name] = Utterance(name, text, {}, marked, ((),) if any(word.is_one_of_several for word in part) else None)
     return spoken
 
 
@@ -268,53 +276,8 @@ def _in_order(first: _Transcript, other: _Transcript) -> _Transcript:
     return other if where is None else _Transcript(other.name, tuple(other.utterances[i] for i in where.tolist()))
 
 
-class _Units:
-    """Chooses among readings by what the metric compares: words or characters, normalized."""
-
-    def __init__(self, metric: EditRate, several: Iterable[int], files: Sequence[_Transcript]) -> None:
-        words: set[str] = set()
-        for i in several:
-            for one in files:
-                utterance = one.utterances[i]
-                words.update(utterance.lattice.words() if utterance.lattice else utterance.text.split())
-        listed = sorted(words)
-        normalized = metric.prepared(Texts.of_strings(listed)).strings()
-        if metric.unit == "word":
-            self._units = {word: tuple(text.split()) for word, text in zip(listed, normalized, strict=True)}
-        else:
-            self._units = {word: tuple(f"{text} ") if text else () for word, text in zip(listed, normalized, strict=True)}
-
-    def choose(self, references: Sequence[Utterance], hypothesis: Utterance, own: Sequence[list[str]], i: int) -> str:
-        # Put the readings of references that are nearest to a hypothesis into `own`, and return that of the hypothesis.
-        # With several references the hypothesis is read as the first of them has it.
-        text = hypothesis.text
-        heard = hypothesis.lattice
-        for texts, reference in zip(own, references, strict=True):
-            if reference.lattice is None and heard is None:
-                continue
-            ours, theirs = reference.lattice or _chain(reference.text), heard or _chain(text)
-            said, recognized = ours.nearest(theirs, self._units.__getitem__)
-            if reference.lattice is not None:
-                texts[i] = " ".join(said)
-            if heard is not None:
-                text, heard = " ".join(recognized), None
-        return text
-
-
-def _chain(text: str) -> Lattice:
-    # Plain words as a lattice; marks mean nothing in them.
-    lattice = Lattice()
-    for word in text.split():
-        lattice.add(len(lattice.arcs) - 1, word)
-    return lattice
-
-
 def _segments(count: int) -> str:
     return f"{count:,} segment{'s' * (count != 1)}"
-
-
-def _texts(utterances: Iterable[Utterance]) -> list[str]:
-    return [one.text for one in utterances]
 
 
 def _side_by_side(files: Sequence[list[str]]) -> References:

@@ -4,6 +4,9 @@ kaldi   utt-1 the cat sat                       an id, then words
 trn     the { cat / cats } sat; (utt-1)         words, then an id in round brackets; alternatives; word;tag; ;; comments
 stm     rec-1 A anna 0.00 4.20 <O,F> the cat    recording, channel, speaker, begin, end, label (may be missing), words
 ctm     rec-1 A 0.35 0.20 the 0.98              recording, channel, begin, duration, word, confidence (may be missing)
+
+Alternatives may hold alternatives, @ is nothing, and (uh) may be missing. Of a reference the reading nearest to what was
+recognized counts, of a hypothesis the first one.
 """
 
 from __future__ import annotations
@@ -12,15 +15,15 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.readable import first_few
 from lmgauge.records.formats import COMPRESSIONS
-from lmgauge.tasks.alternatives import Lattice, Mark, Token
 from lmgauge.text.documents import Corpus
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -32,8 +35,13 @@ _ID_AT_END = re.compile(r"(.*)\(([^()\s]+)\)\s*", re.DOTALL)
 _BRACES = re.compile(r"[{}]|[^\s{}]+")
 _SPEAKER = re.compile(r"[^-_]+(?=[-_])")
 _TAGGED = re.compile(r"((?:[^\\;]|\\.)+);+[^;]")
-_MARKS = {mark.value: mark for mark in Mark}
-_ALT_MARKS = {"<ALT_BEGIN>": Mark.BEGIN, "<ALT>": Mark.NEXT, "<ALT_END>": Mark.END}
+MOST_CELLS = 1 << 25
+"""Of the table of two transcripts, one of them with alternatives: some 5,000 words each; 256 MB."""
+
+Readings = tuple[tuple[tuple[int, str | None], ...], ...]
+"""All readings of a segment, paths from place 0 to the last: of each place those before it, and the word if any."""
+
+_ALT_MARKS = {"<ALT_BEGIN>": "{", "<ALT>": "/", "<ALT_END>": "}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +49,10 @@ class Utterance:
     """A segment of a transcript."""
 
     id: str  # what other files call it by
-    text: str  # its words; the first of all alternatives
-    lattice: Lattice | None  # all readings, where there are alternatives
+    text: str  # its words; of alternatives the first
     labels: Mapping[str, str]  # "speaker", and of stm segments "file", "channel" and "label"
     marked: tuple[str, ...] = ()  # words as the file has them of which a part is not in the text: said;tag, @
+    readings: Readings | None = None  # all of them, where there are alternatives
 
 
 class Segment(NamedTuple):
@@ -58,13 +66,13 @@ class Segment(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What a ctm file has between two segments: a word, or alternatives of several, which belong together."""
+    """A word of a ctm file, with its times in seconds."""
 
     begin: float
-    middle: float  # of its time in seconds; of alternatives the latest
-    tokens: tuple[Token, ...]  # the word, or words and marks
-    place: str
+    middle: float
+    text: str
     marked: tuple[str, ...] = ()
+    is_one_of_several: bool = False  # there are alternatives to it
 
 
 def format_of(path: str, given: str | None) -> TranscriptFormat | None:
@@ -92,7 +100,7 @@ def read_kaldi(lines: Iterator[tuple[str, str]]) -> Iterator[Utterance]:
         if not parts:
             raise InputError(f"{place}: the line is blank, and in Kaldi's text each begins with the id of an utterance")
         text = parts[1].rstrip() if len(parts) > 1 else ""
-        yield Utterance(parts[0], text, None, _speaker(parts[0]))
+        yield Utterance(parts[0], text, _speaker(parts[0]))
 
 
 def read_trn(lines: Iterator[tuple[str, str]]) -> Iterator[Utterance]:
@@ -127,64 +135,39 @@ def read_stm(lines: Iterator[tuple[str, str]]) -> Iterator[Segment]:
 
 
 def read_ctm(lines: Iterator[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], Word]]:
-    """Yield recording and channel, lower case, and what was recognized there, a word or alternatives at a time."""
+    """Yield recording and channel, lower case, and a word that was recognized there; of alternatives those of the first."""
     # [word.middle for _, word in read_ctm(iter([("rec-1 A 0.5 0.2 the 0.98", "hyp.ctm:1")]))] -> [0.6]
-    group: list[Token] = []
-    marked: list[str] = []
-    times: list[tuple[float, float]] = []
-    opened = ""
+    opened, is_first = "", True
     for line, place in lines:
         fields = line.split()
         if not fields or line.lstrip().startswith(_COMMENT):
             continue
         if len(fields) < 5:
             raise InputError(f"{place}: {len(fields)} fields, but ctm has recording, channel, begin, duration, word")
-        channel = fields[0].lower(), fields[1].lower()
-        mark = _ALT_MARKS.get(fields[4].upper())
-        if mark is not None and (mark is Mark.BEGIN) == bool(opened):
-            raise InputError(f"{place}: {fields[4]} where alternatives are {'' if opened else 'not '}open already")
-        if mark is None and not (group and "*" in fields[2:4]):
+        word = fields[4]
+        mark = _ALT_MARKS.get(word.upper())
+        if mark is not None:
+            if (mark == "{") == bool(opened):
+                raise InputError(f"{place}: {word} where alternatives are {'' if opened else 'not '}open already")
+            opened, is_first = "" if mark == "}" else opened or place, mark != "/"
+        elif is_first:
             begin, duration = _seconds(fields[2], place), _seconds(fields[3], place)
-            times.append((begin, begin + duration / 2))
-        group.append(_without_tags(fields[4]) if mark is None else mark)
-        if mark is None and (_TAGGED.match(fields[4]) or (fields[4] == "@" and not opened)):
-            marked.append(fields[4])
-        opened = (opened or place) if mark in (Mark.BEGIN, Mark.NEXT) else "" if mark is Mark.END else opened
-        if not opened:
-            if not times:
-                raise InputError(f"{place}: alternatives without a word that has times")
-            yield channel, Word(min(times)[0], max(middle for _, middle in times), tuple(group), place, tuple(marked))
-            group, marked, times = [], [], []
+            read = _utterance("", "" if opened and word == "@" else word, {}, place)
+            several = read.readings is not None or bool(opened)
+            yield (fields[0].lower(), fields[1].lower()), Word(begin, begin + duration / 2, read.text, read.marked, several)
     if opened:
         raise InputError(f"{opened}: <ALT_BEGIN> without <ALT_END>")
 
 
-def marks_notes(name: str, utterances: Iterable[Utterance]) -> list[str]:
-    """Return a note on words of which a part is not scored, if there are any."""
+def marks_notes(name: str, utterances: Iterable[Utterance]) -> Iterator[str]:
+    """Yield a note on words of which a part is not scored, if there are any."""
     marked = [word for one in utterances for word in one.marked]
-    if not marked:
-        return []
-    words = "1 word has" if len(marked) == 1 else f"{len(marked):,} words have"
-    return [
-        f"{name}: {words} marks of sclite, such as {first_few(list(dict.fromkeys(marked)), 2)}: what follows a semicolon is "
-        "a tag, and @ is nothing, so neither is scored (write \\; for a semicolon)"
-    ]
-
-
-def trn_line(utterance: str, text: str) -> str:
-    r"""Return an utterance as a line of a trn file that is read as these very words."""
-    words = text.split()
-    line = " ".join(
-        word if _without_tags(word) == word else word.replace("\\", "\\\\").replace(";", "\\;") for word in words
-    )
-    line = f"{line} ({utterance})".lstrip()
-    with suppress(InputError):
-        if [(one.id, one.text, one.lattice) for one in read_trn(iter([(line, "")]))] == [(utterance, " ".join(words), None)]:
-            return line
-    raise UsageError(
-        f"utterance {utterance!r} cannot be written as trn, where braces, @, a word in round brackets and ;; at the "
-        "beginning are marks, and ids have neither white space nor brackets: write .txt or .jsonl"
-    )
+    if marked:
+        words = "1 word has" if len(marked) == 1 else f"{len(marked):,} words have"
+        yield (
+            f"{name}: {words} marks of sclite, such as {first_few(list(dict.fromkeys(marked)), 2)}: "
+            "what follows a semicolon is a tag, and @ is nothing, so neither is scored (write \\; for a semicolon)"
+        )
 
 
 def lines_of(path: str, options: ReadingOptions, notes: Callable[[str], None]) -> Iterator[tuple[str, str]]:
@@ -212,25 +195,83 @@ def _speaker(utterance: str) -> dict[str, str]:
 def _utterance(name: str, text: str, labels: dict[str, str], place: str) -> Utterance:
     # Utterance with NIST's marks read: alternatives, words that may be left out, tags behind words.
     if not re.search(r"[{};@]|\\|\(\S+\)", text):
-        return Utterance(name, text, None, labels)
-    lattice = Lattice.of_tokens(_tokens(text), place)
-    plain = all(len(arcs) == 1 for arcs in lattice.arcs[1:])
-    words, written = lattice.first_reading(), text.split()
+        return Utterance(name, text, labels)
+    readings = _readings(text, place)
+    words, at, written = list[str](), len(readings) - 1, text.split()
+    while at:
+        at, word = readings[at][0]
+        words += [] if word is None else [word]
+    words.reverse()
+    plain = all(len(ways) == 1 for ways in readings[1:])
     marked = tuple(word for word in written if _TAGGED.match(word) or (plain and word == "@"))
-    return Utterance(name, text if words == written else " ".join(words), None if plain else lattice, labels, marked)
+    return Utterance(name, text if words == written else " ".join(words), labels, marked, None if plain else readings)
 
 
-def _tokens(text: str) -> Iterator[Token]:
-    # Words and marks; a slash is one within braces only.
+def _readings(text: str, place: str) -> Readings:
+    # a { b / @ } c: places 0 to 4 with the ways (), (0, a), (1, b), (2, None) or (1, None), (3, c)
+    ways: list[tuple[tuple[int, str | None], ...]] = [()]
+    at, opened = 0, list[tuple[int, list[int]]]()  # of each brace the place before it, and the ends of alternatives
+    for token in _tokens(text):
+        if token == "{":
+            opened.append((at, []))
+        elif token in ("}", "/") and not opened:
+            raise InputError(f"{place}: {token} without a {{ before it: alternatives are written {{ a / b }}")
+        elif token == "/":
+            begin, ends = opened[-1]
+            ends.append(at)
+            at = begin
+        elif token != "@":
+            optional = len(token) > 2 and token[0] == "(" and token[-1] == ")"
+            word = token[1:-1] if optional else token
+            new = ((at, word), (at, None)) if optional else ((at, word),)
+            ways.append(tuple((end, None) for end in (*opened.pop()[1], at)) if token == "}" else new)
+            at = len(ways) - 1
+    if opened:
+        raise InputError(f"{place}: {{ is not closed: alternatives are written {{ a / b }}")
+    return tuple(ways)
+
+
+def nearest_reading(readings: Readings, text: str, unit_of: Mapping[str, str]) -> str:
+    """Return the reading that differs from a text in the fewest words; of equals that of the alternatives named first."""
+    # unit_of: of each word what it is compared by; "" is nothing.
+    heard = np.array([unit for word in text.split() if (unit := unit_of[word])], dtype=object)
+    if len(readings) * (len(heard) + 1) > MOST_CELLS:
+        raise InputError(
+            f"a segment of {len(readings):,} by {len(heard):,} words is too long to choose among its alternatives: cut it, "
+            "or write down one of each"
+        )
+    # Levenshtein's table, a row for each place: fewest edits up to it, int64 [places, words heard + 1].
+    ways = [[(before, word, unit_of[word] if word else "") for before, word in of_place] for of_place in readings]
+    columns = np.arange(len(heard) + 1)
+    costs = np.empty((len(ways), len(columns)), dtype=np.int64)
+    costs[0] = columns
+    for i, of_place in enumerate(ways[1:], start=1):
+        rows = [costs[before] + bool(unit) for before, _, unit in of_place]
+        for row, (before, _, unit) in zip(rows, of_place, strict=True):
+            if unit:
+                row[1:] = np.minimum(row[1:], costs[before, :-1] + (heard != unit))
+        costs[i] = np.minimum.accumulate(np.minimum.reduce(rows) - columns) + columns
+    words, i, j = list[str](), len(ways) - 1, len(heard)
+    while i:
+        moves = [(costs[p, j - 1] + (heard[j - 1] != unit), p, j - 1, word) for p, word, unit in ways[i] if unit and j]
+        moves += [(costs[p, j] + bool(unit), p, j, word) for p, word, unit in ways[i]]
+        moves += [(costs[i, j - 1] + 1, i, j - 1, None)] if j else []
+        _, i, j, passed = min(moves, key=lambda move: int(move[0]))
+        words += [passed] if passed else []
+    return " ".join(reversed(words))
+
+
+def _tokens(text: str) -> Iterator[str]:
+    # Words and the marks { / }; a slash is one within braces only.
     depth = 0
     for piece in _BRACES.findall(text):
         depth += (piece == "{") - (piece == "}")
         if piece in ("{", "}"):
-            yield _MARKS[piece]
+            yield piece
         elif depth <= 0:
             yield _without_tags(piece)
         else:
-            yield from (Mark.NEXT if part == "/" else _without_tags(part) for part in re.split("(/)", piece) if part)
+            yield from (part if part == "/" else _without_tags(part) for part in re.split("(/)", piece) if part)
 
 
 def _without_tags(word: str) -> str:

@@ -48,7 +48,7 @@ NEW = Stored("")
 """Stands for an array in what a stage makes."""
 
 Read = Callable[[Stored], Array]
-_LARGE = 16 << 20  # bytes
+_LARGE = 64 << 20
 
 
 def stored_in(value: object) -> Iterator[Stored]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lmgauge.evaluation.audit import levels, runs
+from lmgauge.evaluation.audit.compression import Decoded
 from lmgauge.evaluation.audit.contamination import OverlapSource
 from lmgauge.evaluation.audit.results import Audit
 from lmgauge.evaluation.options import AuditSettings
@@ -31,3 +32,8 @@ def audit(
 def audit_run(run: Run, corpus: Corpus | None, *, overlap: OverlapSource | None = None, **settings: Any) -> Audit:
     """Audit a run with `AuditSettings(**settings)`."""
     return runs.audit_run(run, corpus, AuditSettings(**settings), overlap=overlap)
+
+
+def events_of(decoded: Sequence[Decoded]) -> list[list[int]]:
+    """The tokens of segments that were decoded."""
+    return [tokens for tokens, _ in decoded]

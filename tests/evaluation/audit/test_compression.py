@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.evaluation.audit.auditing import audit
+from tests.evaluation.audit.auditing import audit, events_of
 from tests.evaluation.audit.gallery import Sound, SoundWithoutEnds
 
 from lmgauge.errors import MissingExtraError
@@ -102,12 +102,12 @@ def test_decoding_needs_model_and_code_alone() -> None:
     code = encode_segments(subject, rows)
     assert {lane.words.dtype for lane in code} == {np.dtype(np.uint32)}
     fresh = Subject(Sound(LINES))
-    assert decode_segments(fresh, code) == [part.token_ids.tolist() for part in rows]
+    assert events_of(decode_segments(fresh, code)) == [part.token_ids.tolist() for part in rows]
 
 
 def test_segments_without_an_end_tell_their_length() -> None:
     subject, rows = scored(SoundWithoutEnds(LINES), LINES[:3])
-    assert decode_segments(subject, encode_segments(subject, rows)) == [part.token_ids.tolist() for part in rows]
+    assert events_of(decode_segments(subject, encode_segments(subject, rows))) == [part.token_ids.tolist() for part in rows]
 
 
 def test_long_texts_are_coded_in_lanes() -> None:
@@ -125,7 +125,7 @@ def test_long_texts_are_coded_in_lanes() -> None:
     subject, rows = Subject(model), rows_beside(model, lines)
     code = encode_segments(subject, rows)
     assert len(code) > 1
-    assert decode_segments(subject, code) == [part.token_ids.tolist() for part in rows]
+    assert events_of(decode_segments(subject, code)) == [part.token_ids.tolist() for part in rows]
     length, decoding = check_compression(subject, rows)
     assert length.verdict == decoding.verdict == PASS, (length, decoding)
 
@@ -172,7 +172,7 @@ def test_segments_are_coded_side_by_side(kind: type[Counted]) -> None:
     ends = kind is Counted
     assert asked[:3] == [3, 3, 3] if ends else [3, 3]
     assert {lane.side_by_side for lane in code} == {3}
-    assert decode_segments(subject, code) == [part.token_ids.tolist() for part in rows]
+    assert events_of(decode_segments(subject, code)) == [part.token_ids.tolist() for part in rows]
     assert model.asked[len(asked) :] == asked
     one_by_one = encode_segments(Subject((Sound if ends else SoundWithoutEnds)(LINES)), rows)
     assert {lane.side_by_side for lane in one_by_one} == {1}
@@ -200,7 +200,7 @@ def test_another_model_cannot_read_it() -> None:
     code = encode_segments(subject, rows)
     other = Subject(Sound([*LINES[1:], LINES[0], "dream dream dream"]))
     with contextlib.suppress(NoCodeError):
-        assert decode_segments(other, code) != [part.token_ids.tolist() for part in rows]
+        assert events_of(decode_segments(other, code)) != [part.token_ids.tolist() for part in rows]
 
 
 def test_a_model_that_predicts_otherwise_while_decoding_fails() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -19,35 +18,23 @@ import lmgauge
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.contamination import NothingToCompareError, check_contamination
 from lmgauge.evaluation.audit.coverage import recount
-from lmgauge.evaluation.audit.normalization import log_sum_exp
 from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Audit, Check
 from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of
-from lmgauge.evaluation.audit.sample import Portion, sampled_events
-from lmgauge.evaluation.audit.spelling import Spelling, read_metaspace
+from lmgauge.evaluation.audit.sample import Portion, drawn
+from lmgauge.evaluation.audit.spelling import READINGS, Spelling
 from lmgauge.scores import EOS_KIND, OOV, Strings
 from lmgauge.text.documents import Corpus
 
 LINES = ["to be or not to be", "that is the question", "to sleep", "", "perchance to dream"]
 
 
-@given(st.lists(st.floats(-700, 5), min_size=1, max_size=50))
-def test_log_sum_exp_is_the_log_of_the_sum(values: list[float]) -> None:
-    expected = math.log(math.fsum(math.exp(v + 300) for v in values)) - 300
-    assert log_sum_exp(np.array(values)) == pytest.approx(expected, rel=1e-12, abs=1e-12)
-
-
-def test_log_sum_exp_of_nothing_possible() -> None:
-    assert log_sum_exp(np.array([-np.inf, -np.inf])) == -np.inf
-    assert log_sum_exp(np.array([-np.inf, 0.0])) == 0
-
-
 @given(st.integers(1, 200), st.integers(1, 300))
-def test_sampled_events_are_distinct_and_in_order(events: int, wanted: int) -> None:
-    drawn = sampled_events(events, wanted, 1)
-    assert drawn == sorted(set(drawn))
-    assert len(drawn) == min(events, wanted)
-    assert drawn[0] >= 0
-    assert drawn[-1] < events
+def test_what_is_drawn_is_distinct_and_in_order(events: int, wanted: int) -> None:
+    places = drawn(range(events), wanted, 1)
+    assert places == sorted(set(places))
+    assert len(places) == min(events, wanted)
+    assert places[0] >= 0
+    assert places[-1] < events
 
 
 def rows(segment: int, text: str, tokens: list[str], ends: list[int], kinds: list[int] | None = None) -> Rows:
@@ -61,14 +48,14 @@ def test_a_portion_is_spread_over_the_text_and_of_the_size_asked_for() -> None:
     portion = Portion(500, beginning=False, seed=1)
     for i in range(10_000):
         portion.offer(rows(i, "x" * 9, ["x"], [9]))
-    drawn = [part.segment for part in portion.segments()]
-    assert drawn == sorted(set(drawn))
-    assert len(drawn) == 50
-    assert max(drawn) > 8000
-    assert min(drawn) < 2000
+    places = [part.segment for part in portion.segments()]
+    assert places == sorted(set(places))
+    assert len(places) == 50
+    assert max(places) > 8000
+    assert min(places) < 2000
     fewer = {part.segment for part in portion.segments(100)}
     assert len(fewer) == 10
-    assert fewer < set(drawn)
+    assert fewer < set(places)
 
 
 def test_a_portion_of_a_stream_is_its_beginning() -> None:
@@ -236,8 +223,8 @@ def test_an_empty_text_is_no_text() -> None:
 
 
 def test_a_piece_that_only_looks_like_a_byte_is_read_as_text() -> None:
-    assert read_metaspace(rows(0, "<0xZZ>", ["<0xZZ>"], [6])) == [True]
-    assert read_metaspace(rows(0, "A", ["<0x41>"], [1])) == [True]
+    assert READINGS["metaspace"].of(rows(0, "<0xZZ>", ["<0xZZ>"], [6])) == [True]
+    assert READINGS["metaspace"].of(rows(0, "A", ["<0x41>"], [1])) == [True]
 
 
 def test_levels_that_were_not_asked_for_say_so() -> None:
@@ -302,7 +289,7 @@ def test_the_number_is_that_of_an_evaluation(block_bytes: int) -> None:
     assert found.perplexity == pytest.approx(evaluated.perplexity, rel=1e-14)
     assert found.bits_per_byte == pytest.approx(evaluated.bits_per_byte, rel=1e-14)
     assert found.bits_per_byte_is_bound == evaluated.bits_per_byte_is_bound is True
-    assert found.headline.events == evaluated.events
+    assert found.events == evaluated.events
     assert not audit(Sound(LINES), Corpus.from_strings(LINES), levels=["coverage"]).bits_per_byte_is_bound
     assert audit(Sound(LINES), Corpus.from_strings(LINES), levels=["contamination"]).perplexity is None
 

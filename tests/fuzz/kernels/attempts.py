@@ -113,7 +113,7 @@ def _count_partition(chance: random.Random) -> None:
         size = chance.choice((0, 1, order, order + 1, order + 2, 40, 400))
         ids = np.array([1, *(chance.choice((1, 2, 3, 4, 0xFFFFFFFF)) for _ in range(size))], np.uint32)
         with _refusals():
-            counter.add(ids)
+            counter.add(ids, chance.random() < 0.8)
         level = chance.choice((2, 2, order, *INTEGERS))
         with _refusals():
             counter.take(level, *(np.zeros(counter.rows(level) + chance.choice((0, 0, 0, 1)), np.uint32) for _ in range(3)))

@@ -10,19 +10,19 @@ from tests.scores.imports.outputs import KENLM, MINICONS, OUTPUTS, SRILM, writte
 import lmgauge
 from lmgauge.choices import PROGRAMS, Program
 from lmgauge.errors import InputError, UsageError
-from lmgauge.scores.imports import programs
-from lmgauge.scores.imports.programs import open_logs
+from lmgauge.scores.imports.log import SCORE_TABLE
+from lmgauge.scores.imports.programs import IMPORTERS, open_logs
 
 
 def test_every_program_has_a_row() -> None:
-    assert set(programs.OUTPUTS) == set(PROGRAMS) == set(OUTPUTS)
+    assert set(IMPORTERS.ours) == set(PROGRAMS) == set(OUTPUTS)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_each_is_recognized_as_itself_alone(tmp_path: Path, program: Program) -> None:
     for content in OUTPUTS[program]:
         assert open_logs([written(tmp_path, content)]).program == program
-        assert program == "score-table" or not programs.OUTPUTS["score-table"].recognizes(content)
+        assert program == "score-table" or not SCORE_TABLE.recognizes(content)
 
 
 def test_what_is_not_known_is_one_line(tmp_path: Path) -> None:

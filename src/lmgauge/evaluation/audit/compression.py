@@ -26,16 +26,16 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.contexts import GrowingContext
 from lmgauge.errors import MissingExtraError
-from lmgauge.evaluation.audit.event_coder import COARSEST, EventCoder, NoCodeError, StepDecoder, StepEncoder, constriction
+from lmgauge.evaluation.audit.event_coder import COARSEST, Decoder, Encoder, NoCodeError
 from lmgauge.evaluation.audit.results import Check, counted, judge
-from lmgauge.evaluation.audit.rows import NO_WRITER, Rows, Subject, Writer
+from lmgauge.evaluation.audit.rows import NO_WRITER, Rows, Subject
 from lmgauge.evaluation.audit.sample import Extent, sampled
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.progress import listener
@@ -51,6 +51,9 @@ _TOKENS_SIDE_BY_SIDE = 1 << 12  # of which a model may keep what it computed
 _SHOWN_EVERY = 64
 _BITS_PER_LANE = 33_000  # what ending it costs then stays below the relative tolerance
 _MOST_LANES = 16
+
+Decoded = tuple[list[int], bytes | None]
+"""The tokens of a segment, and its text where the model spells what it does not know."""
 
 _Lane = TypeVar("_Lane")
 _Result = TypeVar("_Result")
@@ -104,27 +107,26 @@ def _divided(segments: Sequence[Rows], running: bool) -> list[list[Rows]]:
 
 
 def _encode_lane(work: _Work, segments: Sequence[Rows]) -> Lane:
-    subject = work.subject
-    coder, encoder = EventCoder(len(subject.vocabulary)), constriction().stream.queue.RangeEncoder()
+    subject, encoder = work.subject, Encoder()
     lengths = [len(rows) for rows in segments]
     at_a_time = max(1, min(subject.contexts_at_a_time, _TOKENS_SIDE_BY_SIDE // max(1, *lengths)))
-
-    inside, writers = StepEncoder(encoder), _writers(subject, len(segments))
+    writers = _writers(subject, len(segments))
 
     def code(segment: int, event: int, logprob: NDArray[np.float64]) -> int:
-        token = int(segments[segment].token_ids[event])
-        coder.encode(encoder, token, logprob)
-        if writers:
-            writers[segment].write(token, inside.choose, segments[segment].piece(event))
+        rows = segments[segment]
+        token = int(rows.token_ids[event])
+        encoder.event(token, logprob)
+        for writer in writers[segment : segment + 1]:
+            writer.write(token, encoder.choose, rows.piece(event))
         return token
 
     _walk(work, len(segments), at_a_time, code, lambda segment, tokens: len(tokens) == lengths[segment])
     closed = all(np.flatnonzero(rows.token_ids == subject.eos).tolist() == [len(rows) - 1] for rows in segments)
     stated = [] if closed else lengths
-    return Lane(len(segments), sum(lengths), at_a_time, stated, encoder.get_compressed(), inside.saved_bits)
+    return Lane(len(segments), sum(lengths), at_a_time, stated, encoder.code.get_compressed(), encoder.saved_bits)
 
 
-def _writers(subject: Subject, segments: int) -> list[Writer]:
+def _writers(subject: Subject, segments: int) -> list[Any]:
     # Writer for each segment; none for a model that does not spell what it does not know.
     return [] if subject.writer is None else [subject.writer() for _ in range(segments)]
 
@@ -162,38 +164,23 @@ def _walk(
     return walked
 
 
-def decode_segments(subject: Subject, code: Sequence[Lane]) -> list[list[int]]:
-    """Return the tokens of the segments behind a code, from model and code alone."""
-    return [decoded.tokens for decoded in _decode(subject, code)]
-
-
-@dataclass(frozen=True)
-class _Decoded:
-    """A segment that came back: its tokens, and its text where the model spells what it does not know."""
-
-    tokens: list[int]
-    text: bytes | None
-
-
-def _decode(subject: Subject, code: Sequence[Lane]) -> list[_Decoded]:
+def decode_segments(subject: Subject, code: Sequence[Lane]) -> list[Decoded]:
+    """Return the segments behind a code, from model and code alone."""
     work = _Work(subject, "decoding", sum(lane.events for lane in code))
     return [decoded for segments in work.run(lambda lane: _decode_lane(work, lane), code) for decoded in segments]
 
 
-def _decode_lane(work: _Work, lane: Lane) -> list[_Decoded]:
-    subject = work.subject
-    coder, decoder = EventCoder(len(subject.vocabulary)), constriction().stream.queue.RangeDecoder(lane.words)
-    inside, writers = StepDecoder(decoder), _writers(subject, lane.segments)
-    left = iter(range(lane.events))
+def _decode_lane(work: _Work, lane: Lane) -> list[Decoded]:
+    subject, decoder, left = work.subject, Decoder(lane.words), iter(range(lane.events))
+    writers = _writers(subject, lane.segments)
 
     def code(segment: int, event: int, logprob: NDArray[np.float64]) -> int:
         if next(left, None) is None:
             raise NoCodeError("the decoder runs on after the last event")
         try:
-            token = coder.decode(decoder, logprob)
-            if writers:
-                inside.begin()
-                writers[segment].write(token, inside.choose)
+            token = decoder.event(logprob)
+            for writer in writers[segment : segment + 1]:
+                writer.write(token, decoder.choose)
             return token
         except (AssertionError, ValueError) as error:  # the library's words for a code that fits no distribution
             raise NoCodeError("it does not fit the distributions that the decoder is given") from error
@@ -202,30 +189,7 @@ def _decode_lane(work: _Work, lane: Lane) -> list[_Decoded]:
         return len(tokens) >= lane.lengths[segment] if lane.lengths else tokens[-1:] == [subject.eos]
 
     walked = _walk(work, lane.segments, max(1, lane.side_by_side), code, ended)
-    texts: list[bytes | None] = [bytes(writer.text) for writer in writers]
-    texts = texts or [None] * lane.segments
-    return [_Decoded(tokens, text) for tokens, text in zip(walked, texts, strict=True)]
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """The segments that are coded, and how many had to be left out."""
-
-    segments: list[Rows]
-    impossible: int
-
-    @classmethod
-    def of(cls, subject: Subject, segments: Sequence[Rows]) -> _Chosen:
-        # Choose segments without an event of probability zero; of a stream those before the first such.
-        impossible = [bool((rows.logprob == -np.inf).any()) for rows in segments]
-        if subject.running:
-            impossible = np.maximum.accumulate(impossible).tolist()
-        possible = [rows for rows, zero in zip(segments, impossible, strict=True) if not zero]
-        return cls(possible, len(segments) - len(possible))
-
-    @property
-    def events(self) -> int:
-        return sum(map(len, self.segments))
+    return [(tokens, bytes(writers[i].text) if writers else None) for i, tokens in enumerate(walked)]
 
 
 def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent | None = None) -> list[Check]:
@@ -233,39 +197,41 @@ def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent 
     # segments: as `score` scored them, in order; of a stream from its beginning.
     if any(not (rows.logprob <= 0).all() for rows in segments):
         return [judge(LEVEL, LENGTH, bad="a log-probability is NaN or above 0: that claims no number of bits")]
-    chosen = _Chosen.of(subject, segments)
-    skipped = "" if chosen.events else "the text has no event"
-    if skipped and chosen.impossible:
+    # Segments with an event of probability zero are left out, of a stream all from the first such.
+    zeros = np.array([(rows.logprob == -np.inf).any() for rows in segments], bool)
+    zeros = np.maximum.accumulate(zeros) if subject.running else zeros
+    coded = [rows for rows, impossible in zip(segments, zeros.tolist(), strict=True) if not impossible]
+    skipped = "" if any(map(len, coded)) else "the text has no event"
+    if skipped and zeros.any():
         which = "the first segment has" if subject.running else "every segment has"
         skipped = f"{which} an event of probability zero: infinitely many bits are claimed, and no code is so long"
     try:
-        code = [] if skipped else encode_segments(subject, chosen.segments)
+        code = [] if skipped else encode_segments(subject, coded)
     except MissingExtraError as error:
         skipped = str(error)
     except NoCodeError as error:
         return [judge(LEVEL, LENGTH, bad=f"the text cannot be coded: {error}")]
     if skipped:
         return [judge(LEVEL, name, skipped=skipped) for name in (LENGTH, DECODING)]
-    length = _length_check(chosen, code, whole)
+    length = _length_check(coded, int(zeros.sum()), code, whole)
     try:
-        decoded = _decode(subject, code)
+        return [length, _decoding_check(subject, coded, decode_segments(subject, code))]
     except NoCodeError as error:
         return [length, judge(LEVEL, DECODING, bad=f"The code cannot be decoded: {error}.")]
-    return [length, _decoding_check(subject, chosen, decoded)]
 
 
-def _length_check(chosen: _Chosen, code: Sequence[Lane], whole: Extent | None) -> Check:
-    source = b"".join(rows.source for rows in chosen.segments)
-    claimed = nats_to_bits(-math.fsum(value for rows in chosen.segments for value in rows.logprob.tolist()))
-    events = [value for rows in chosen.segments for value in rows.event_logprob().tolist()]
+def _length_check(coded: list[Rows], impossible: int, code: Sequence[Lane], whole: Extent | None) -> Check:
+    source, count = b"".join(rows.source for rows in coded), sum(map(len, coded))
+    claimed = nats_to_bits(-math.fsum(value for rows in coded for value in rows.logprob.tolist()))
+    events = [value for rows in coded for value in rows.event_logprob().tolist()]
     inside = claimed - nats_to_bits(-math.fsum(events)) - math.fsum(lane.saved_bits for lane in code)
     least = inside - math.fsum(math.log2(math.exp(value) + COARSEST) for value in events)  # events of 40 bits cost 24
     text_bytes = max(len(source), whole.bytes if whole else 0)
     bits = 32 * sum(len(lane.words) for lane in code)
     allowed = RELATIVE_TOLERANCE * claimed + ABSOLUTE_TOLERANCE_BITS
     details = {
-        "segments": len(chosen.segments),
-        "events": chosen.events,
+        "segments": len(coded),
+        "events": count,
         "source_bytes": len(source),
         "text_bytes": text_bytes,
         "code_bits": bits,
@@ -275,16 +241,15 @@ def _length_check(chosen: _Chosen, code: Sequence[Lane], whole: Extent | None) -
         "header_bits": 32 * (1 + sum(_HEADER_WORDS + len(lane.lengths) for lane in code)),
         "gzip_bytes": len(zlib.compress(source, 9)),
         "xz_bytes": len(lzma.compress(source, preset=9)),
-        "impossible_segments": chosen.impossible,
+        "impossible_segments": impossible,
     }
     difference = bits - claimed
     percent = f"{100 * difference / claimed:+.3f} %" if claimed else f"{difference:+.0f} bits"
-    coded = sampled(len(source), text_bytes, "byte").capitalize()
-    what = f"{coded} ({counted(len(chosen.segments), 'segment')}, {counted(chosen.events, 'event')})"
+    part = sampled(len(source), text_bytes, "byte").capitalize()
+    what = f"{part} ({counted(len(coded), 'segment')}, {counted(count, 'event')})"
     sizes = f"{bits:,} bits where {claimed:,.1f} were claimed ({percent})"
     others = f"gzip makes {details['gzip_bytes']:,} of them, xz {details['xz_bytes']:,}"
-    impossible = counted(chosen.impossible, "segment")
-    left = f" Left out: {impossible} with an event of probability zero." if chosen.impossible else ""
+    left = f" Left out: {counted(impossible, 'segment')} with an event of probability zero." if impossible else ""
     bad = f"{what} took {sizes}; {allowed:,.0f} bits of difference are allowed: the numbers are not probabilities.{left}"
     good = f"{what} were coded in {sizes}: {bits // 8:,} bytes; {others}.{left}"
     honest = least - allowed <= bits <= claimed + allowed
@@ -300,31 +265,34 @@ def _text_of(subject: Subject, tokens: list[int], source: bytes) -> str:
     return subject.tokenizer.detokenize([unescaped(string) for string in strings])
 
 
-def _other_than(rows: Rows, decoded: _Decoded) -> str:
+def _other_than(rows: Rows, tokens: list[int], text: bytes | None) -> str:
     # How a segment that was decoded differs from the one that was coded; empty if it does not.
-    ids, tokens = rows.token_ids.tolist(), decoded.tokens
-    if ids != tokens:
-        j = next((j for j, (a, b) in enumerate(zip(ids, tokens, strict=False)) if a != b), len(tokens))
-        return f"Decoding gave other events, first event {j + 1} of segment {rows.segment + 1}."
-    if decoded.text is None and (rows.kind == SPELLED).any():
+    where = f"of segment {rows.segment + 1}"
+    if rows.token_ids.tolist() != tokens:
+        return f"Decoding gave other events, first event {_first_apart(rows.token_ids.tolist(), tokens)} {where}."
+    if text is None and (rows.kind == SPELLED).any():
         return f"Of unseen words only events came back, first in segment {rows.segment + 1}: {NO_WRITER}."
-    if decoded.text is not None and decoded.text != rows.text:
-        pieces = zip(rows.text, decoded.text, strict=False)
-        at = next((i for i, (a, b) in enumerate(pieces) if a != b), min(len(rows.text), len(decoded.text)))
-        return f"Decoding gave other bytes, first byte {at + 1} of segment {rows.segment + 1}."
+    if text is not None and text != rows.text:
+        return f"Decoding gave other bytes, first byte {_first_apart(rows.text, text)} {where}."
     return ""
 
 
-def _decoding_check(subject: Subject, chosen: _Chosen, decoded: list[_Decoded]) -> Check:
+def _first_apart(a: Sequence[int], b: Sequence[int]) -> int:
+    # Number, from 1, of the first place where two sequences differ.
+    return next((j for j, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))) + 1
+
+
+def _decoding_check(subject: Subject, coded: list[Rows], decoded: list[Decoded]) -> Check:
     # Check that the decoded events are those coded, and say whether bytes, words or only events came back with them.
     exact = size = words = unknown = 0
-    details = {"segments": len(decoded), "events": chosen.events}
-    for rows, back in zip(chosen.segments, decoded, strict=True):
-        bad = _other_than(rows, back)
+    events = sum(map(len, coded))
+    details = {"segments": len(decoded), "events": events}
+    for rows, (tokens, written) in zip(coded, decoded, strict=True):
+        bad = _other_than(rows, tokens, written)
         if bad:
             return judge(LEVEL, DECODING, bad=bad, details=details)
-        text = "" if back.text is not None else _text_of(subject, back.tokens, rows.text)
-        if back.text is not None or text.encode(errors="replace") in (rows.text, rows.source):
+        text = "" if written is not None else _text_of(subject, tokens, rows.text)
+        if written is not None or text.encode(errors="replace") in (rows.text, rows.source):
             exact += 1
             size += len(rows.source)
         elif text.split() == rows.text.decode().split():
@@ -332,12 +300,10 @@ def _decoding_check(subject: Subject, chosen: _Chosen, decoded: list[_Decoded]) 
         else:
             unknown += bool((rows.kind == OOV).any())
     details |= {"exact_segments": exact, "exact_bytes": size, "words_only_segments": words, "unknown_word_segments": unknown}
-    good = f"All {counted(chosen.events, 'event')} came back from model and code alone, and with them "
+    good = f"All {counted(events, 'event')} came back from model and code alone, and with them "
     altered = len(decoded) - exact - words - unknown
-    partly = []
-    if words:
-        lost = "but not all white space" if subject.tokenizer.name == "whitespace" else "and the tokenizer alters the rest"
-        partly.append(f"of {words:,} the words came back, {lost}")
+    lost = "but not all white space" if subject.tokenizer.name == "whitespace" else "and the tokenizer alters the rest"
+    partly = [f"of {words:,} the words came back, {lost}"] if words else []
     if unknown:
         partly.append(f"of {unknown:,}, with unknown words, only the sequence of events is verified, not the bytes")
     if altered:

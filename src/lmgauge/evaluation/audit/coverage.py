@@ -6,24 +6,26 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.evaluation.audit.results import Check, Headline, counted, judge
-from lmgauge.evaluation.audit.rows import RowParts, Rows, Subject, unseen_noun
+from lmgauge.evaluation.audit.results import Check, Fault, counted, in_nine_digits, judge
+from lmgauge.evaluation.audit.rows import Rows, Subject, unseen_noun
 from lmgauge.evaluation.audit.spelling import Spelling
 from lmgauge.evaluation.denominators import UNSPACED, Denominators, count_denominators
 from lmgauge.numerics.exact import PlainSum
-from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, escaped, iter_segments
+from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
+from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, escaped, iter_segments
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
     from lmgauge.text.tokens import Tokenizer
 
 LEVEL = "coverage"
+_ROUNDING = 1e-9  # of the sum of three logs
 _QUESTIONS = {
     "segments": ("{} missing, repeated, foreign or out of order", "segment"),
     "spans": ("The spans do not tile the bytes, {}", "time"),
@@ -31,22 +33,10 @@ _QUESTIONS = {
     "sentence ends": ("</s> is not as it should be {}", "time"),
     "log-probabilities": ("{} NaN or above 0", "log-probability", "log-probabilities"),
     "denominators": ("Counted again they differ {}", "time"),
+    "parts": ("The parts of rows are wrong {}", "time"),
 }
 """What each check reports where it fails, and what it counts."""
 Scorer = Callable[[Iterable[Segments]], Iterable[ScoreBatch]]
-
-
-@dataclass
-class Fault:
-    """Something that is wrong: how many times, and where first."""
-
-    count: int = 0
-    first: str = ""
-
-    def note(self, where: str, times: int = 1) -> None:
-        """Count it; `where` is kept the first time."""
-        self.count += times
-        self.first = self.first or where
 
 
 def recount(block: Segments) -> Denominators:
@@ -135,18 +125,16 @@ class Coverage:
     def __init__(
         self, subject: Subject | None, unit: str, *, pull: bool = False, policy: ContextPolicy | None = None
     ) -> None:
-        self._subject, self._pull = subject, pull
+        self._subject, self._unit, self._pull = subject, unit, pull
         self._policy = policy or (ContextPolicy() if subject is None else subject.model.context_policy)
-        self._line_ends = self._policy.line_ends
         self._scored = Denominators()
         self._spelling = Spelling(unit, None if subject is None else subject.tokenizer.detokenize)
-        self._unit, self._parts = unit, RowParts(unit)
         self.faults = {question: Fault() for question in _QUESTIONS}
         self.kinds: Counter[int] = Counter()
         self.sum = PlainSum()
         self.claimed, self.counted = Denominators(), Denominators()
         self.segments_scored = self.bytes = self.lossy = 0
-        self._ends = self._without_spans = self._without_tokens = 0
+        self._ends = self._without_spans = self._without_tokens = self._separated = 0
         self._expected: _Expected | None = None
         self._vocabulary: list[bytes] | None = None
 
@@ -198,10 +186,18 @@ class Coverage:
             return self._scored
         return self.counted.scored_under(self._policy)
 
-    def headline(self, *, lossy: bool = False) -> Headline:
-        """Return the number that the rows come to, over the bytes of the text as they were counted here."""
-        bound = bool(self.kinds[OOV] or self.lossy or self._spelling.altered or lossy)
-        return Headline.of(self.sum.nats, self.events, self.denominators.bytes, bound=bound)
+    def headline(self, *, text: bool = True, lossy: bool = False) -> dict[str, Any]:
+        """Return the numbers that the rows come to, as fields of an audit: per byte of the text as it was counted here."""
+        # text: False where it is not at hand; lossy: True if the tokenizer is known to alter it.
+        if not self.events:
+            return {}
+        nats, size = -self.sum.nats, self.denominators.bytes if text else 0
+        return {
+            "perplexity": perplexity_ratio_from_nats(nats / self.events),
+            "bits_per_byte": nats_to_bits(nats / size) if size else None,
+            "bits_per_byte_is_bound": bool(self.kinds[OOV] or self.lossy or self._spelling.altered or lossy),
+            "events": self.events,
+        }
 
     def _count(self, block: Segments) -> None:
         claimed, plain = count_denominators(block), recount(block)
@@ -224,8 +220,8 @@ class Coverage:
         self.bytes += len(rows.source)
         if self._policy.leaves_out and len(rows.ends) == len(rows):
             self._scored += recount_scored(rows.text, rows.starts().tolist(), rows.ends.tolist())
-        self._check_logprob(rows)
-        self._parts.add(rows)
+        self._note("log-probabilities", rows, ~(rows.logprob <= 0), "is NaN or above 0", rows.logprob)
+        self._check_parts(rows)
         self._check_ends(rows)
         if len(rows.ends) < len(rows):
             self._without_spans += 1
@@ -237,11 +233,32 @@ class Coverage:
         elif sound and not self._policy.leaves_out:
             self._spelling.add(rows, altered=altered)
 
-    def _check_logprob(self, rows: Rows) -> None:
-        wrong = np.flatnonzero(~(rows.logprob <= 0))
-        if len(wrong):
-            where = f"segment {rows.segment + 1}, event {wrong[0] + 1}: {rows.logprob[wrong[0]]}"
-            self.faults["log-probabilities"].note(where, len(wrong))
+    def _note(
+        self, name: str, rows: Rows, wrong: NDArray[np.bool_], what: str, nats: NDArray[np.float64] | None = None
+    ) -> None:
+        # Note the events that are wrong, bool [n], and what is wrong with the first.
+        at = np.flatnonzero(wrong)
+        if len(at):
+            number = "" if nats is None else f" ({in_nine_digits(nats[at[0]])} nats)"
+            self.faults[name].note(f"segment {rows.segment + 1}, event {at[0] + 1}, {what}{number}", len(at))
+
+    def _check_parts(self, rows: Rows) -> None:
+        # Read the columns `spelling` and `separator`.
+        spelled, spelling, separator = rows.kind == SPELLED, rows.part(SPELLING), rows.part(SEPARATOR)
+        self._separated += len(separator)
+        if not len(spelling):
+            self._note("parts", rows, spelled, "is spelled, but there is no column `spelling` that pays for its letters")
+        for name, column in ((SPELLING, spelling), (SEPARATOR, separator)):
+            if len(column):
+                self._note("parts", rows, ~(column <= 0), f"has a {name} that is NaN or above 0", column)
+        if len(spelling):
+            self._note("parts", rows, spelled & (spelling == 0), "is spelled, but nothing is paid for its letters")
+            self._note("parts", rows, ~spelled & (spelling != 0), "is not spelled, but has a spelling", spelling)
+        if len(spelling) or len(separator):
+            event = rows.event_logprob()
+            above = event > _ROUNDING * (1 - np.maximum(rows.logprob, -1e300))
+            what = "costs less than its spelling and white space do: the event alone comes to"
+            self._note("parts", rows, above, what, event)
 
     def _check_ends(self, rows: Rows) -> None:
         at = np.flatnonzero(rows.kind == EOS_KIND)
@@ -268,23 +285,18 @@ class Coverage:
 
     def _check_tokens(self, rows: Rows, block: Segments, place: int) -> bool:
         # Compare the tokens with the tokenizer's; return whether the tokenizer says that it alters the segment.
-        expected = self._tokenized(block)
+        assert self._subject is not None
+        if self._expected is None or self._expected.block is not block:
+            self._expected = _expected(block, self._subject.tokenizer)
+        expected = self._expected
         part = slice(int(expected.bounds[place]), int(expected.bounds[place + 1]))
-        difference = self._difference(rows, expected.strings[part], expected.span_ends[part])
+        difference = self._difference(self._subject, rows, expected.strings[part], expected.span_ends[part])
         if difference:
             self.faults["tokens"].note(f"segment {rows.segment + 1}: {difference}")
         return bool(expected.lossy[place])
 
-    def _tokenized(self, block: Segments) -> _Expected:
-        assert self._subject is not None
-        if self._expected is None or self._expected.block is not block:
-            self._expected = _expected(block, self._subject.tokenizer)
-        return self._expected
-
-    def _difference(self, rows: Rows, strings: list[bytes], span_ends: NDArray[np.int64]) -> str:
+    def _difference(self, subject: Subject, rows: Rows, strings: list[bytes], span_ends: NDArray[np.int64]) -> str:
         # How the rows of a segment differ from the tokens that its tokenizer makes; empty if they do not.
-        subject = self._subject
-        assert subject is not None
         predicted = rows.kind != EOS_KIND
         kinds = rows.kind[predicted]
         ids, unknown = rows.token_ids[predicted], (kinds == OOV) | (kinds == SPELLED)
@@ -297,9 +309,7 @@ class Coverage:
         if self._vocabulary is None:
             self._vocabulary = [token.encode(errors="surrogatepass") for token in rows.strings.tokens]
         scored = [self._vocabulary[i] for i in ids.tolist()]
-        mismarked = np.flatnonzero(unknown != (ids == subject.unk))
-        if len(mismarked):
-            j = int(mismarked[0])
+        for j in np.flatnonzero(unknown != (ids == subject.unk)).tolist():
             how = "is marked as an unknown word, but is {!r}" if unknown[j] else "is {!r}, but not marked as such"
             return f"event {j + 1} {how.format(scored[j].decode())}"
         for j in range(len(ids) if scored != strings or unknown.any() else 0):
@@ -310,56 +320,55 @@ class Coverage:
                 return f"event {j + 1} is {scored[j].decode()!r}, but its tokenizer makes {made!r}"
         if predicted.all() and len(ids):  # without `</s>` the last token takes what follows it
             span_ends = np.append(span_ends[:-1], len(rows.text))
-        wrong = np.flatnonzero(rows.ends[predicted] != span_ends)
-        if not len(wrong):
-            return ""
-        j = int(wrong[0])
-        return f"the span of event {j + 1}, {scored[j].decode()!r}, ends at byte {rows.ends[j]} and not at {span_ends[j]}"
+        for j in np.flatnonzero(rows.ends[predicted] != span_ends).tolist():
+            where = f"ends at byte {rows.ends[j]} and not at {span_ends[j]}"
+            return f"the span of event {j + 1}, {scored[j].decode()!r}, {where}"
+        return ""
 
     def checks(self) -> list[Check]:
         """Return the verdicts over the whole text."""
-        own, events, no_spans = self.counted, counted(self.events, "event"), self._without_spans == self.segments_scored
-        ends, skipped_ends = self._sentence_ends()
-        skipped = {"spans": "the table has no column of span ends" if no_spans and self._subject is None else ""}
-        skipped["sentence ends"] = skipped_ends
+        bare, no_spans = self._subject is None, self._without_spans == self.segments_scored
         if self._without_spans:
             self.faults["spans"].note(f"one of {counted(self._without_spans, 'segment')} without spans")
-        zeros = f"; {counted(self.sum.zeros, 'event')} of probability zero" if self.sum.zeros else ""
-        unknown = counted(self.kinds[OOV], "unknown token")
-        if self.kinds[SPELLED]:
-            unseen = f"{counted(self.kinds[SPELLED], unseen_noun(self._unit))} spelled"
-            unknown = f"{unseen}, {unknown}" if self.kinds[OOV] else unseen
-        tiled = f"The spans of {events} tile {counted(self.bytes, 'byte')}: none left out, none twice."
+        events, own = counted(self.events, "event"), self.counted
+        tiled, rest = f"tile {counted(self.bytes, 'byte')}: none left out", ""
         if self._policy.leaves_out:
-            own = self._scored
-            tiled = (
-                f"The spans of {events} are {counted(own.bytes, 'byte')} of {self.bytes:,}, none twice: protocol "
-                f"{self._policy.protocol} leaves out the rest."
-            )
+            own, rest = self._scored, f": protocol {self._policy.protocol} leaves out the rest"
+            tiled = f"are {counted(own.bytes, 'byte')} of {self.bytes:,}"
+        zeros = f"; {counted(self.sum.zeros, 'event')} of probability zero" if self.sum.zeros else ""
         counts = f"{own.segments:,} segments, {own.words:,} words, {own.characters:,} characters, {own.bytes:,} bytes"
-        good = {
-            "segments": f"{counted(own.segments, 'segment')} of the text, and rows for all of them, in order, each once.",
-            "spans": tiled,
-            "tokens": f"Every segment has the tokens its tokenizer makes, where it makes them; {unknown}.",
-            "sentence ends": ends,
-            "log-probabilities": f"None of {events} is NaN or above 0{zeros}.",
-            "denominators": f"Counted again from the text: {counts}.",
-        }
-        checks = []
-        for name, evidence in good.items():
-            fault, (what, *noun) = self.faults[name], _QUESTIONS[name]
-            details: dict[str, object] = {"faults": fault.count}
-            if name == "denominators":
-                details = {"claimed": vars(self.claimed), "counted": vars(own)}
-            if skipped.get(name):
-                checks.append(judge(LEVEL, name, skipped=skipped[name]))
-            elif name != "tokens" or self._subject is not None:
-                bad = f"{what.format(counted(fault.count, *noun))}, first {fault.first}." if fault.count else ""
-                checks.append(judge(LEVEL, name, bad=bad, good=evidence, details=details))
-        unspelled = no_spans or self.segments_scored == self._without_tokens
-        nameless = judge(LEVEL, "spelling", skipped="the table names no tokens, or no spans")
-        checks.insert(-3, nameless if unspelled else self._spelling.check(self.kinds[OOV], self.kinds[SPELLED]))
-        return [*checks, *self._parts.checks()]
+        judged, oov, spelled = self._judged, self.kinds[OOV], self.kinds[SPELLED]
+        unseen = counted(spelled, unseen_noun(self._unit))
+        unknown = [f"{unseen} spelled"] * bool(spelled) + [counted(oov, "unknown token")] * bool(oov or not spelled)
+        as_made = f"Every segment has the tokens its tokenizer makes, where it makes them; {', '.join(unknown)}."
+        if no_spans or self.segments_scored == self._without_tokens:
+            spelling = judge(LEVEL, "spelling", skipped="the table names no tokens, or no spans")
+        else:
+            spelling = self._spelling.check(oov, spelled)
+        blank = "the white space before each event" if self._separated else "no white space"
+        paid = f"{unseen} of {events} pay for their letters, and rows for {blank}; "
+        paid += "what is left for the event itself is never above 0."
+        parts = judged("parts", paid, faults=self.faults["parts"].count, spelled=spelled, separators=self._separated)
+        segments = f"{counted(self.counted.segments, 'segment')} of the text, and rows for all of them, in order, each once."
+        missing = "the table has no column of span ends" if no_spans and bare else ""
+        return [
+            judged("segments", segments),
+            judged("spans", f"The spans of {events} {tiled}, none twice{rest}.", missing),
+            *([] if bare else [judged("tokens", as_made)]),
+            spelling,
+            judged("sentence ends", *self._sentence_ends()),
+            judged("log-probabilities", f"None of {events} is NaN or above 0{zeros}."),
+            judged("denominators", f"Counted again from the text: {counts}.", claimed=vars(self.claimed), counted=vars(own)),
+            *([parts] if spelled or self._separated or self.faults["parts"].count else []),
+        ]
+
+    def _judged(self, name: str, good: str, skipped: str = "", **details: Any) -> Check:
+        # Verdict on one of the questions, from what was noted.
+        fault, (what, *noun) = self.faults[name], _QUESTIONS[name]
+        if skipped:
+            return judge(LEVEL, name, skipped=skipped)
+        bad = f"{what.format(counted(fault.count, *noun))}, first {fault.first}." if fault.count else ""
+        return judge(LEVEL, name, bad=bad, good=good, details=details or {"faults": fault.count})
 
     def _sentence_ends(self) -> tuple[str, str]:
         # Note what is wrong with `</s>`; return the evidence that nothing is, and why it cannot be judged, if so.
@@ -368,9 +377,9 @@ class Coverage:
             fault.note(f"{ends:,} of {self.counted.segments:,} segments have one: all should, or none")
         if ends or not lines:
             return "Every segment ends with one </s>." if ends else "No </s> is predicted; records have no line ends.", ""
-        if self._line_ends == "text":
+        if self._policy.line_ends == "text":
             return f"No </s> is predicted: {counted(lines, 'line end')} are scored as the text that they are.", ""
-        if self._line_ends == "unscored":
+        if self._policy.line_ends == "unscored":
             return f"No </s> is predicted; {counted(lines, 'line end')} are neither scored nor among the bytes.", ""
         missing = f"o </s> is predicted: {counted(lines, 'line end')} are among the bytes, and in no event"
         if self._subject is None:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import needing
-from lmgauge.evaluation.audit.rows import Step
 from lmgauge.numerics.units import nats_to_bits
 
 COARSEST = 2**-23
@@ -80,41 +79,48 @@ class EventCoder:
         return token
 
 
-class StepEncoder:
-    """Adds the steps inside of events to a code."""
+class Encoder:
+    """Adds events, and the steps inside of them, to a code."""
 
-    def __init__(self, encoder: Any) -> None:
-        self._encoder, self._coders = encoder, _Coders()
+    def __init__(self) -> None:
+        self.code, self._coders = constriction().stream.queue.RangeEncoder(), _Coders()
+        # How much shorter the code may be than the steps claim, as the coder has no smaller probability.
         self.saved_bits = 0.0
 
-    def choose(self, step: Step) -> int:
-        """Code what the text has in a step, and return it."""
+    def event(self, token: int, logprob: NDArray[np.float64]) -> None:
+        """Code an event."""
+        # logprob: float64 [vocabulary], nats.
+        self._coders[len(logprob)].encode(self.code, token, logprob)
+
+    def choose(self, step: Any) -> int:
+        """Code what the text has in a step inside of an event, and return it."""
         logprob = float(step.logprob[step.wanted])
         if not logprob > -math.inf:
             raise NoCodeError(f"a {step.part} that score gives a probability has none step by step")
-        self._coders[len(step.logprob)].encode(self._encoder, step.wanted, step.logprob)
+        self.event(step.wanted, step.logprob)
         # log2(p + 2^-23) - log2(p): how much cheaper the event can become by the coder's rounding, at most.
         self.saved_bits += math.log2(math.exp(logprob) + COARSEST) - nats_to_bits(logprob)
-        return step.wanted
+        return int(step.wanted)
 
 
-class StepDecoder:
-    """Reads the steps inside of events from a code."""
+class Decoder:
+    """Reads events, and the steps inside of them, from a code."""
 
-    def __init__(self, decoder: Any) -> None:
-        self._decoder, self._coders = decoder, _Coders()
+    def __init__(self, words: NDArray[np.uint32]) -> None:
+        self._code, self._coders = constriction().stream.queue.RangeDecoder(words), _Coders()
         self._left = _MOST_STEPS
 
-    def begin(self) -> None:
-        """Begin an event."""
+    def event(self, logprob: NDArray[np.float64]) -> int:
+        """Return the next event."""
         self._left = _MOST_STEPS
+        return self._coders[len(logprob)].decode(self._code, logprob)
 
-    def choose(self, step: Step) -> int:
-        """Return what the code has next."""
+    def choose(self, step: Any) -> int:
+        """Return the next step inside of an event."""
         self._left -= 1
         if self._left < 0:
             raise NoCodeError(f"a {step.part} has no end")
-        return self._coders[len(step.logprob)].decode(self._decoder, step.logprob)
+        return self._coders[len(step.logprob)].decode(self._code, step.logprob)
 
 
 class _Coders(dict[int, EventCoder]):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, ProbabilityError
 from lmgauge.evaluation.audit.causality import check_causality
@@ -14,7 +14,7 @@ from lmgauge.evaluation.audit.coverage import Coverage
 from lmgauge.evaluation.audit.memory import Memory, beginning, check_copy, untouched_copy
 from lmgauge.evaluation.audit.normalization import LEVEL as NORMALIZATION
 from lmgauge.evaluation.audit.normalization import SUMS, check_normalization
-from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, by_level, judge
+from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, by_level, judge
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Sample
 from lmgauge.evaluation.options import AuditSettings
@@ -55,11 +55,14 @@ def audit(
     copied = untouched_copy(model) if untouched is None and "causality" in levels else ""
     sample = Sample(subject, None if exhaustive else max(settings.compression_bytes, _SAMPLE_BYTES), seed)
     checks: list[Check] = []
-    headline = Headline()
     memory: Memory | None = None
+    headline: dict[str, Any] = {}
     try:
         if levels - {"contamination"}:
-            coverage, memory = _walk(subject, sample, corpus, remember="causality" in levels)
+            blocks: Iterator[Segments] = iter(corpus)
+            first, texts = beginning(subject, blocks)
+            memory = Memory(subject, texts) if "causality" in levels else None  # before it is shown any of it
+            coverage = _walk(subject, sample, chain(first, blocks))
             headline = coverage.headline()
             checks += coverage.checks() if "coverage" in levels else []
         if NORMALIZATION in levels:
@@ -87,23 +90,16 @@ def audit(
     stated = {"tolerance": subject.tolerance, "context": subject.context, "fingerprints": fingerprints}
     reasons = {level: _BROKEN_OFF if level in levels else NOT_ASKED_FOR for level in LEVELS}
     reasons |= dict.fromkeys(of_whole & set(settings.levels), _GIVEN_TEXT)
-    return Audit(name or subject.label, by_level(checks, reasons), settings.to_dict() | stated, headline)
+    return Audit(name or subject.label, by_level(checks, reasons), settings.to_dict() | stated, **headline)
 
 
-def _walk(
-    subject: Subject, sample: Sample, corpus: Corpus | Sequence[Segments], *, remember: bool
-) -> tuple[Coverage, Memory | None]:
-    # Score the text and read every row; `remember` asks the model at some contexts before it is shown any of it.
-    blocks: Iterator[Segments] = iter(corpus)
-    first, texts = beginning(subject, blocks)
-    memory = Memory(subject, texts) if remember else None
+def _walk(subject: Subject, sample: Sample, blocks: Iterable[Segments]) -> Coverage:
+    # Score the text and read every row.
     coverage = Coverage(subject, subject.tokenizer.unit)
-    for rows in coverage.walk(chain(first, blocks), subject.score):
+    for rows in coverage.walk(blocks, subject.score):
         sample.offer(rows)
-        if memory is not None:
-            memory.watch(rows)
         if coverage.segments_scored % _SHOWN_EVERY == 0:
             say_progress(f"reading rows, {coverage.bytes / 1e6:,.1f} MB")
     if not coverage.counted.segments:
         raise InputError("there is nothing to audit: the text has no segment")
-    return coverage, memory
+    return coverage

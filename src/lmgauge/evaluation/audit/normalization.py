@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.evaluation.audit.inside import check_inside
-from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge, numbers_of
+from lmgauge.evaluation.audit.results import Check, Compared, counted, in_nine_digits, judge, numbers_of
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Contexts, sampled
 from lmgauge.progress import say_progress
 
 LEVEL, SUMS, AGREEMENT = "normalization", "sums", "agreement"
 _ROUNDED = 1e-5
-_LARGEST_EXPONENT = 700  # of e, well inside float64
 _SHOWN_EVERY = 256
 _FEWEST_TOGETHER = 4
-
-
-def log_sum_exp(logprob: NDArray[np.float64]) -> float:
-    """Return ln of the sum of exp of the values; -inf if all are, NaN if one is."""
-    # logprob: float64 [n], nats.
-    # round(log_sum_exp(np.log([0.25, 0.25, 0.5])), 12) -> 0.0
-    top = float(np.max(logprob))
-    if not math.isfinite(top):
-        return top
-    return top + math.log(float(np.sum(np.exp(logprob - top))))
 
 
 class _Sums:
@@ -42,8 +30,9 @@ class _Sums:
 
     def add(self, context: NDArray[np.uint32], logprob: NDArray[np.float64], *, reachable: bool) -> None:
         undefined = np.flatnonzero(np.isnan(logprob) | (logprob == np.inf))
-        total = log_sum_exp(logprob)
-        if total == -math.inf and not reachable:
+        with np.errstate(over="ignore"):
+            total = float(np.sum(np.exp(logprob)))
+        if not total and not reachable:
             self.unreachable += 1
             return
         self.contexts += 1
@@ -55,11 +44,10 @@ class _Sums:
             others = f" and {counted(len(undefined) - 1, 'other token')}" if len(undefined) > 1 else ""
             self._first = self._first or f"log_distribution gives {value} after “{words}” to {token!r}{others}"
             return
-        distance = abs(math.expm1(total)) if total < _LARGEST_EXPONENT else math.inf
-        self.off += not distance <= self.tolerance
-        if not distance <= self.worst or not self.worst_context:
-            self.worst, self.worst_context = math.inf if math.isnan(distance) else distance, words
-            self.worst_sum = math.exp(total) if total < _LARGEST_EXPONENT else math.inf
+        distance = abs(total - 1)
+        self.off += distance > self.tolerance
+        if distance > self.worst or not self.worst_context:
+            self.worst, self.worst_sum, self.worst_context = distance, total, words
 
     def check(self, events: int) -> Check:
         contexts = counted(self.contexts, "context")
@@ -80,60 +68,40 @@ class _Sums:
         return judge(LEVEL, SUMS, bad=bad, skipped=skipped, good=good, details=numbers_of(self))
 
 
-class _Agreement:
-    """Events for which `score` and `log_distribution` differ, and where they differ most."""
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject, self._where = subject, ""
-        self.events = self.apart = 0
-        self.largest, self.tolerance = 0.0, subject.agreement_tolerance
-
-    def add(self, contexts: Contexts, index: int, position: int, logprob: NDArray[np.float64]) -> None:
-        rows = contexts.rows[index]
-        token = int(rows.token_ids[position])
-        scored, expected = float(rows.event_logprob()[position]), float(logprob[token])
-        difference = 0.0 if scored == expected else abs(scored - expected)
-        self.events += 1
-        self.apart += not difference <= self.tolerance
-        if not difference <= self.largest:
-            self.largest = math.inf if math.isnan(difference) else difference
-            where = f"segment {rows.segment + 1}, event {position + 1}, {self._subject.vocabulary.token(token)!r}"
-            numbers = f"score says {in_nine_digits(scored)}, log_distribution {in_nine_digits(expected)} nats"
-            self._where = f"{where}: {numbers}"
-
-    def check(self, events: int) -> Check:
-        apart, tolerance = f"{self.apart:,} of {counted(self.events, 'event')}", f"(tolerance {self.tolerance:g})"
-        bad = f"score differs from log_distribution at {apart}, most in {self._where} {tolerance}." if self.apart else ""
-        good = f"score and log_distribution agree on {sampled(self.events, events, 'event')}, within {self.largest:.2g} nats"
-        return judge(LEVEL, AGREEMENT, bad=bad, good=f"{good} {tolerance}.", details=numbers_of(self))
-
-
 def check_normalization(subject: Subject, contexts: Contexts, *, wanted: int | None, seed: int) -> list[Check]:
     """Sum the distribution after sampled contexts of the text, and compare the scored event with it."""
     if not len(contexts):
         reason = "the text has no event to take a context from"
         return [judge(LEVEL, name, skipped=reason) for name in (SUMS, AGREEMENT)]
-    sums, agreement = _Sums(subject), _Agreement(subject)
-    impossible = [np.flatnonzero(rows.logprob == -np.inf)[:1] for rows in contexts.rows]
+    sums, agreement = _Sums(subject), Compared(subject.agreement_tolerance)
     count = min(len(contexts), len(contexts) if wanted is None else wanted)
-    done = 0
     for places in _together(subject, contexts, wanted, seed):
-        if done % _SHOWN_EVERY < len(places):
-            say_progress(f"summing distributions, {done:,} of {count:,}")
-        done += len(places)
+        if agreement.events % _SHOWN_EVERY < len(places):
+            say_progress(f"summing distributions, {agreement.events:,} of {count:,}")
         asked = [contexts.of(index, position) for index, position in places]
         # The first of each group is asked about alone: what is audited is `log_distribution`.
         groups = [asked[:1], asked[1:]] if len(asked) > 1 else [asked]
-        rows = (logprob for group in groups for logprob in subject.distributions(group))
-        for (index, position), context, logprob in zip(places, asked, rows, strict=True):
-            if subject.running:  # behind an event of probability zero the model never comes
-                reachable = contexts.impossible is None or contexts.impossible >= contexts.rows[index].offset + position
-            else:
-                reachable = not (impossible[index] < position).any()
-            sums.add(context, logprob, reachable=reachable)
-            agreement.add(contexts, index, position, logprob)
+        distributions = (logprob for group in groups for logprob in subject.distributions(group))
+        for (index, position), context, logprob in zip(places, asked, distributions, strict=True):
+            sums.add(context, logprob, reachable=contexts.reachable(index, position))
+            rows = contexts.rows[index]
+            token = int(rows.token_ids[position])
+            scored, expected = float(rows.event_logprob()[position]), float(logprob[token])
+            if agreement.differ(scored, expected):
+                where = f"segment {rows.segment + 1}, event {position + 1}, {subject.vocabulary.token(token)!r}"
+                numbers = f"score says {in_nine_digits(scored)}, log_distribution {in_nine_digits(expected)} nats"
+                agreement.apart.note(f"{where}: {numbers}")
     inside = check_inside(subject, contexts, wanted=wanted, seed=seed)
-    return [sums.check(contexts.whole.events), agreement.check(contexts.whole.events), *inside]
+    return [sums.check(contexts.whole.events), _agreement_check(agreement, contexts.whole.events), *inside]
+
+
+def _agreement_check(agreement: Compared, events: int) -> Check:
+    apart, tolerance = agreement.apart, f"(tolerance {agreement.tolerance:g})"
+    bad = f"score differs from log_distribution at {apart.count:,} of {counted(agreement.events, 'event')}, first in "
+    bad += f"{apart.first} {tolerance}."
+    good = f"score and log_distribution agree on {sampled(agreement.events, events, 'event')}, within "
+    good += f"{agreement.largest:.2g} nats {tolerance}."
+    return judge(LEVEL, AGREEMENT, bad=bad if apart.count else "", good=good, details=agreement.details())
 
 
 def _together(subject: Subject, contexts: Contexts, wanted: int | None, seed: int) -> Iterator[list[tuple[int, int]]]:

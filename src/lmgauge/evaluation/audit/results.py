@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lmgauge.choices import AUDIT_LEVELS
 from lmgauge.decoding import Perplexity, Whole, decode
 from lmgauge.errors import CheckFailedError
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.numerics.units import nats_to_bits
 from lmgauge.places import read_json
 from lmgauge.result_columns import plain_values
 from lmgauge.result_list import Tabled
@@ -26,7 +28,6 @@ WHOLE_LEVEL = "all"
 NOT_ASKED_FOR = "not asked for"
 LEVELS = AUDIT_LEVELS
 _WRITTEN = "an audit", "write one with `lmgauge audit RUN --json`"
-_LARGEST_EXPONENT = 709  # of e, in float64
 _LONG_NUMBER = 10**7  # perplexities from here on are printed with an exponent
 
 
@@ -49,42 +50,44 @@ def judge(
     return Check(level, name, verdict, bad or skipped or good, dict(details or {}))
 
 
-@dataclass(frozen=True)
-class Headline:
-    """The number that an audit is about, computed from its rows by plain arithmetic."""
+@dataclass
+class Fault:
+    """Something that is wrong: how many times, and where first."""
 
-    perplexity: float | None = None  # over all events; None where no row was looked at
-    bits_per_byte: float | None = None  # of the text; None where it is not at hand
-    # whether the bytes of the text cost more than that, as unknown words are one event and white space, or what the
-    # tokenizer alters, is free
-    bits_per_byte_is_bound: bool = False
-    events: int = 0
+    count: int = 0
+    first: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bits_per_byte", marked(self.bits_per_byte, bound=self.bits_per_byte_is_bound))
+    def note(self, where: str, times: int = 1) -> None:
+        """Count it; `where` is kept the first time."""
+        self.count += times
+        self.first = self.first or where
 
-    @classmethod
-    def of(cls, nats: float, events: int, size: int | None, *, bound: bool) -> Headline:
-        """Return the headline of a text."""
-        # bound: True if bits per byte are a lower bound.
-        if not events:
-            return cls()
-        mean = -nats / events
-        perplexity = math.inf if mean > _LARGEST_EXPONENT else math.exp(mean)
-        return cls(perplexity, nats_to_bits(-nats / size) if size else None, bound, events)
 
-    def without_bytes(self) -> Headline:
-        """Return the headline for rows whose text is not at hand."""
-        return replace(self, bits_per_byte=None)
+class Compared:
+    """Log-probabilities that should be the same, compared, in nats: how many are apart, and where first."""
 
-    def __str__(self) -> str:
-        if self.perplexity is None:
-            return ""
-        large = _LONG_NUMBER <= self.perplexity < math.inf
-        parts = [f"perplexity {self.perplexity:.6g}" if large else f"perplexity {self.perplexity:,.4f}"]
-        if self.bits_per_byte is not None:
-            parts.append(f"bits per byte {self.bits_per_byte:.4f}")
-        return ", ".join([*parts, counted(self.events, "event")])
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance, self.apart = tolerance, Fault()
+        self.events, self.largest = 0, 0.0
+
+    def places_apart(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> list[int]:
+        """Compare two columns, [n]; return the places of what is apart."""
+        with np.errstate(invalid="ignore"):  # two events of probability zero
+            distance = np.where(a == b, 0.0, np.abs(a - b))
+        self.events += len(distance)
+        self.largest = max(self.largest, float(np.where(np.isnan(distance), np.inf, distance).max(initial=0.0)))
+        return np.flatnonzero(~(distance <= self.tolerance)).tolist()
+
+    def differ(self, a: float, b: float, times: int = 1) -> bool:
+        """Return True if two are apart by more than so many tolerances; then `apart` has to be told where."""
+        difference = 0.0 if a == b else abs(a - b)
+        self.events += 1
+        self.largest = max(self.largest, math.inf if math.isnan(difference) else difference)
+        return not difference <= times * self.tolerance
+
+    def details(self) -> dict[str, Any]:
+        """Return what was counted."""
+        return {"events": self.events, "apart": self.apart.count, "largest": self.largest, "tolerance": self.tolerance}
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +98,11 @@ class Audit(Tabled):
         model: name of the model.
         checks: the answers, level by level.
         settings: seed, tolerances, sizes of the samples: enough to repeat the audit; and `fingerprints` of model and text.
-        headline: the number that was audited.
+        perplexity: the number that was audited, computed from the rows by plain arithmetic; None where no row was read.
+        bits_per_byte: of the text, with `bits_per_byte_is_bound`; None where the text is not at hand.
+        bits_per_byte_is_bound: True if the bytes of the text cost more than that, as unknown words are one event and white
+            space, or what the tokenizer alters, is free.
+        events: that were read.
 
     Example:
         >>> import lmgauge
@@ -108,7 +115,13 @@ class Audit(Tabled):
     model: str
     checks: tuple[Check, ...]
     settings: dict[str, Any] = field(default_factory=dict)
-    headline: Headline = field(default_factory=Headline)
+    perplexity: Perplexity | None = None
+    bits_per_byte: Perplexity | None = None
+    bits_per_byte_is_bound: bool = False
+    events: Whole = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits_per_byte", marked(self.bits_per_byte, bound=self.bits_per_byte_is_bound))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Audit:
@@ -125,22 +138,7 @@ class Audit(Tabled):
             >>> Audit.from_dict(audit.to_dict()) == audit
             True
         """
-        return decode(dict(plain), _Stored, "this", *_WRITTEN).audit()
-
-    @property
-    def perplexity(self) -> float | None:
-        """Perplexity over all events that were read; None where none were."""
-        return self.headline.perplexity
-
-    @property
-    def bits_per_byte(self) -> float | None:
-        """Bits per byte of the text, with `bits_per_byte_is_bound`; None where the text is not at hand."""
-        return self.headline.bits_per_byte
-
-    @property
-    def bits_per_byte_is_bound(self) -> bool:
-        """True if the bytes of the text cost more than that."""
-        return self.headline.bits_per_byte_is_bound
+        return decode(dict(plain), cls, "this", *_WRITTEN)
 
     @property
     def passed(self) -> bool:
@@ -179,47 +177,38 @@ class Audit(Tabled):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, with the verdict of each level."""
-        return {
-            "model": self.model,
-            "passed": self.passed,
-            **plain_values(self.headline),
-            "levels": {level: self.verdict(level) for level in LEVELS},
-            "checks": plain_values(list(self.checks)),
-            "settings": dict(self.settings),
-        }
+        plain: dict[str, Any] = plain_values(self)
+        checks, settings = plain.pop("checks"), plain.pop("settings")
+        levels = {level: self.verdict(level) for level in LEVELS}
+        own = {"model": plain.pop("model"), "passed": self.passed}
+        return own | plain | {"levels": levels, "checks": list(checks), "settings": settings}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each check: level, name, verdict, evidence."""
         names = ("level", "name", "verdict", "evidence")
         return [{name: getattr(check, name) for name in names} for check in self.checks]
 
+    def headline(self) -> str:
+        """Return the number that was audited, in words; empty if there is none."""
+        if self.perplexity is None:
+            return ""
+        large = _LONG_NUMBER <= self.perplexity < math.inf
+        parts = [f"perplexity {self.perplexity:.6g}" if large else f"perplexity {self.perplexity:,.4f}"]
+        if self.bits_per_byte is not None:
+            parts.append(f"bits per byte {self.bits_per_byte:.4f}")
+        return ", ".join([*parts, counted(self.events, "event")])
+
     def _in_brief(self) -> str:
-        return ", ".join(filter(None, [f"{self.model}: {'passed' if self.passed else 'FAILED'}", str(self.headline)]))
-
-
-@dataclass
-class _Stored:
-    model: str
-    checks: tuple[Check, ...]
-    settings: dict[str, Any]
-    perplexity: Perplexity | None
-    bits_per_byte: Perplexity | None
-    bits_per_byte_is_bound: bool
-    events: Whole
-
-    def audit(self) -> Audit:
-        headline = Headline(self.perplexity, self.bits_per_byte, self.bits_per_byte_is_bound, self.events)
-        return Audit(self.model, self.checks, self.settings, headline)
+        return ", ".join(filter(None, [f"{self.model}: {'passed' if self.passed else 'FAILED'}", self.headline()]))
 
 
 def read_audit(path: Path) -> Audit:
     """Return the audit that a file holds."""
-    return read_json(path, _Stored, *_WRITTEN).audit()
+    return read_json(path, Audit, *_WRITTEN)
 
 
 def numbers_of(record: object) -> dict[str, Any]:
     """Return the public attributes of what a check counted, as its details."""
-    # numbers_of(Headline(2.0, 1.0, events=8))["events"] -> 8
     return {name: value for name, value in vars(record).items() if not name.startswith("_")}
 
 

@@ -6,15 +6,14 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge
 from lmgauge.evaluation.options import AuditSettings
-from lmgauge.scores import SEPARATOR, SPELLED, SPELLING, ScoreBatch, iter_segments
+from lmgauge.scores import ScoreBatch, iter_segments
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
@@ -89,7 +88,8 @@ class Subject:
         # Contexts alone: a model that is asked about many at a time sees no more of the text than one that is asked singly.
         many = model.computes_many("log_distributions") and not self.running
         self.contexts_at_a_time = int(model.contexts_at_a_time) if many else 1
-        self.writer: Callable[..., Writer] | None = model.writer if model.is_spelled else None  # type: ignore[attr-defined]
+        # Writes the events of a segment as its text, step by step: `SpelledModel.writer`.
+        self.writer: Callable[..., Any] | None = model.writer if model.is_spelled else None  # type: ignore[attr-defined]
         self.unk, self.bos, self.eos = (self.vocabulary.id(token) for token in ("<unk>", "<s>", "</s>"))
         parameters = inspect.signature(model.score).parameters.values()
         any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
@@ -144,10 +144,6 @@ class Subject:
         """Return the largest difference allowed between `score` and `log_distribution` at one event, in nats."""
         return max(AGREEMENT_TOLERANCE, self.tolerance)
 
-    def differs(self, a: float, b: float) -> bool:
-        """Return True if two log-probabilities of one event, in nats, differ by more than the tolerance."""
-        return a != b and not abs(a - b) <= self.tolerance
-
 
 def blocks_of(texts: Sequence[bytes], size: int | None = None) -> Iterator[Segments]:
     """Yield texts as blocks of lines."""
@@ -161,82 +157,9 @@ def blocks_of(texts: Sequence[bytes], size: int | None = None) -> Iterator[Segme
         yield Segments(data, ends - lengths, ends - 1, "<audit>", first + 1, terminator=1, first=first)
 
 
-_ROUNDING = 1e-9  # of the sum of three logs
-
-
 def unseen_noun(unit: str) -> str:
     """Return what an unseen token of a unit is called."""
     return "unseen character" if unit == "character" else "unseen word"
 
 
-class RowParts:
-    """Reads the columns `spelling` and `separator`, segment by segment."""
-
-    def __init__(self, unit: str = "word") -> None:
-        self._noun = unseen_noun(unit)
-        self.rows = self.faults = self.spelled = self.separated = 0
-        self._first = ""
-
-    def add(self, rows: Rows) -> None:
-        """Read the parts of the rows of a segment."""
-        # rows: of the segment, [n].
-        spelled, spelling, separator = rows.kind == SPELLED, rows.part(SPELLING), rows.part(SEPARATOR)
-        self.rows += len(rows)
-        self.spelled += int(spelled.sum())
-        self.separated += len(separator)
-        if not len(spelling):
-            self._note(rows, spelled, "is spelled, but there is no column `spelling` that pays for its letters")
-        for name, column in ((SPELLING, spelling), (SEPARATOR, separator)):
-            if len(column):
-                self._note(rows, ~(column <= 0), f"has a {name} that is NaN or above 0", column)
-        if len(spelling):
-            self._note(rows, spelled & (spelling == 0), "is spelled, but nothing is paid for its letters")
-            self._note(rows, ~spelled & (spelling != 0), "is not spelled, but has a spelling", spelling)
-        if len(spelling) or len(separator):
-            event = rows.event_logprob()
-            above = event > _ROUNDING * (1 - np.maximum(rows.logprob, -1e300))
-            self._note(rows, above, "costs less than its spelling and white space do: the event alone comes to", event)
-
-    def _note(self, rows: Rows, wrong: NDArray[np.bool_], what: str, values: NDArray[np.float64] | None = None) -> None:
-        at = np.flatnonzero(wrong)
-        self.faults += len(at)
-        if len(at) and not self._first:
-            number = "" if values is None else f" ({in_nine_digits(values[at[0]])} nats)"
-            self._first = f"segment {rows.segment + 1}, event {at[0] + 1}, {what}{number}"
-
-    def checks(self) -> list[Check]:
-        """Return the verdict; no check of a table without parts."""
-        if not (self.spelled or self.separated or self.faults):
-            return []
-        bad = f"The parts of rows are wrong {counted(self.faults, 'time')}, first {self._first}." if self.faults else ""
-        blank = "the white space before each event" if self.separated else "no white space"
-        unseen = f"{counted(self.spelled, self._noun)} of {counted(self.rows, 'event')}"
-        good = f"{unseen} pay for their letters, and rows for {blank}; what is left for the event itself is never above 0."
-        details = {"faults": self.faults, "spelled": self.spelled, "separators": self.separated}
-        return [judge("coverage", "parts", bad=bad, good=good, details=details)]
-
-
 NO_WRITER = "rows say that unseen words are spelled, but the model has no method `writer` that says how"
-
-
-class Step(Protocol):
-    """What may come next inside an event."""
-
-    @property
-    def part(self) -> str: ...
-    @property
-    def logprob(self) -> NDArray[np.float64]: ...
-    @property
-    def wanted(self) -> int: ...
-
-
-class Writer(Protocol):
-    """Writes the events of a segment as its text, step by step; `SpelledModel.writer()` returns one."""
-
-    @property
-    def text(self) -> bytes | bytearray: ...
-
-    def write(self, token: int, choose: Callable[[Any], int], text: bytes | None = None) -> bytes:
-        """Write an event, and return its bytes."""
-        # choose: takes each step, with log-probabilities float64 [choices], nats, and returns a choice.
-        ...

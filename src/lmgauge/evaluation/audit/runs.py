@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lmgauge.errors import InputError
 from lmgauge.evaluation.audit.contamination import OverlapSource, check_contamination
 from lmgauge.evaluation.audit.coverage import LEVEL, Coverage
@@ -17,7 +19,7 @@ from lmgauge.evaluation.audit.results import (
     NOT_ASKED_FOR,
     Audit,
     Check,
-    Headline,
+    Compared,
     by_level,
     counted,
     judge,
@@ -51,7 +53,7 @@ def audit_run(
     # corpus: the text it scored; None leaves only the sums to be checked.
     settings = settings or AuditSettings()
     checks: list[Check] = []
-    headline = Headline()
+    headline: dict[str, Any] = {}
     if "coverage" in settings.levels:
         say_progress("reading the table")
         checks, headline = _coverage(run, corpus)
@@ -66,7 +68,7 @@ def audit_run(
     reasons = {level: _NEEDS_MODEL if level in settings.levels else NOT_ASKED_FOR for level in LEVELS}
     fingerprints = {"model": run.origin.fingerprints.get("model", ""), "text": run.text_sha256}
     stated = {"run": str(run.path), "max_overlap": settings.max_overlap, "fingerprints": fingerprints}
-    return Audit(run.name, by_level(checks, reasons), stated, headline)
+    return Audit(run.name, by_level(checks, reasons), stated, **headline)
 
 
 def why_not_about(audit: Audit, evaluation: Evaluation) -> str:
@@ -78,12 +80,12 @@ def why_not_about(audit: Audit, evaluation: Evaluation) -> str:
         its, theirs = str(fingerprints.get(name, "")), evaluation.fingerprints.get(name, "")
         if its and theirs and its != theirs:
             return f"its {name} has fingerprint {its[:6]}, that of the run {theirs[:6]}"
-    if audit.headline.events and audit.headline.events != evaluation.events:
-        return f"it read {audit.headline.events:,} events, the run has {evaluation.events:,}"
+    if audit.events and audit.events != evaluation.events:
+        return f"it read {audit.events:,} events, the run has {evaluation.events:,}"
     audited, own = audit.perplexity, evaluation.perplexity
     if audited is not None and audited != own and not math.isclose(audited, own, rel_tol=_SAME_NUMBER):
         return f"its perplexity is {audited:.6g}, that of the run {own:.6g}"
-    if not audit.headline.events and not fingerprints.get("text"):
+    if not audit.events and not fingerprints.get("text"):
         return "it read nothing of the text that the run scored"
     return ""
 
@@ -108,7 +110,7 @@ def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: 
     same = _same_fingerprints("model", {"run": stored, "model": own}, "the run, or the model, has no fingerprint", bad, good)
     rows = 0
     for before, now in zip_longest(iter_segments(run.batches()), iter_segments(subject.score(corpus))):
-        difference = _row_difference(before, now, subject)
+        difference = _row_difference(before, now, subject.tolerance)
         if difference:
             return [same, judge(LEVEL, "stored rows", bad=f"The table is not what the model gives: {difference}.")]
         rows += len(now)
@@ -116,27 +118,24 @@ def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: 
     return [same, judge(LEVEL, "stored rows", good=good, details={"rows": rows})]
 
 
-def _row_difference(stored: ScoreBatch | None, made: ScoreBatch | None, subject: Subject) -> str:
+def _row_difference(stored: ScoreBatch | None, made: ScoreBatch | None, tolerance: float) -> str:
     # How the rows of a segment differ from those stored of it; empty if they do not.
     if stored is None or made is None:
         return f"{'it' if stored is None else 'the model'} ends before the other"
     where = f"segment {made.segment + 1}"
     if stored.segment != made.segment or len(stored) != len(made):
         return f"{where} has {len(made):,} rows, where segment {stored.segment + 1} of the table has {len(stored):,}"
-    for j, (a, b) in enumerate(zip(stored.logprob.tolist(), made.logprob.tolist(), strict=True)):
-        if subject.differs(a, b):
-            return f"{where}, event {j + 1}: {a:.9g} is stored, the model gives {b:.9g}"
-    for part in (SPELLING, SEPARATOR):
-        a, b = (rows.extra.get(part, ()) for rows in (stored, made))
+    for part in ("", SPELLING, SEPARATOR):
+        a, b = (np.asarray(rows.extra.get(part, ()) if part else rows.logprob) for rows in (stored, made))
         if len(a) != len(b):
             return f"the column `{part}` is only in {'the table' if len(a) else 'what the model gives'}"
-        for j in range(len(a)):
-            if subject.differs(float(a[j]), float(b[j])):
-                return f"{where}, event {j + 1}: a {part} of {a[j]:.9g} is stored, the model gives {b[j]:.9g}"
+        for j in Compared(tolerance).places_apart(a, b)[:1]:
+            column = f"a {part} of " if part else ""
+            return f"{where}, event {j + 1}: {column}{a[j]:.9g} is stored, the model gives {b[j]:.9g}"
     return ""
 
 
-def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
+def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], dict[str, Any]]:
     first_tokens = FirstTokens(run.origin.policy)
     coverage = Coverage(None, run.origin.unit, pull=True, policy=run.origin.policy)
     try:
@@ -145,17 +144,15 @@ def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
     except InputError as error:
         if getattr(error.__cause__, "errno", None):  # of the system, which says nothing of the table
             raise
-        return [judge(LEVEL, "table", bad=f"The table breaks its own rules: {error}.")], Headline()
+        return [judge(LEVEL, "table", bad=f"The table breaks its own rules: {error}.")], {}
     if not coverage.events:
-        return [judge(LEVEL, "table", bad="The table has no rows.")], Headline()
-    text = judge(LEVEL, "text", skipped=_NO_TEXT) if corpus is None else _same_text(run, corpus)
-    scale = _first_tokens(first_tokens)
-    headline = coverage.headline(lossy=bool(run.origin.lossy_segments))
-    if corpus is None:
-        return [text, scale, _claims(run, coverage, text=False)], headline.without_bytes()
-    if text.verdict == FAIL:  # rows beside another text say nothing of either
-        return [text, _claims(run, coverage, text=False)], headline.without_bytes()
-    return [text, *coverage.checks(), scale, _claims(run, coverage, text=True)], headline
+        return [judge(LEVEL, "table", bad="The table has no rows.")], {}
+    same = judge(LEVEL, "text", skipped=_NO_TEXT) if corpus is None else _same_text(run, corpus)
+    at_hand = corpus is not None and same.verdict != FAIL  # rows beside another text say nothing of either
+    checks = [same, *(coverage.checks() if at_hand else [])]
+    checks += [_first_tokens(first_tokens)] if same.verdict != FAIL else []
+    headline = coverage.headline(text=at_hand, lossy=bool(run.origin.lossy_segments))
+    return [*checks, _claims(run, coverage, text=at_hand)], headline
 
 
 def _first_tokens(first_tokens: FirstTokens) -> Check:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from lmgauge.contexts import EventContexts
 from lmgauge.evaluation.audit.results import counted
 from lmgauge.evaluation.audit.rows import Rows, Subject
 
+T = TypeVar("T")
 _COLUMNS = ("segments", "segment_events", "token_ids", "logprob", "kind", "ends", "lossy", "begins")
 
 
@@ -69,19 +72,20 @@ class Portion:
         return sorted((rows for _, rows in drawn), key=lambda rows: rows.segment)
 
 
-def sampled_events(events: int, wanted: int | None, seed: int) -> list[int]:
-    """Return numbers of events below `events`, ascending: `wanted` drawn without replacement, or all."""
-    # sampled_events(3, None, seed=1), len(sampled_events(1000, 10, seed=1)) -> ([0, 1, 2], 10)
-    if wanted is None or wanted >= events:
-        return list(range(events))
-    drawn = np.random.default_rng(seed).choice(events, wanted, replace=False)
-    return sorted(drawn.tolist())
+def drawn(choices: Sequence[T], wanted: int | None, source: int | np.random.Generator) -> list[T]:
+    """Return `wanted` of some choices in their order, drawn without replacement; all if there are no more."""
+    # source: of chance; a seed, or a generator.
+    if wanted is None or wanted >= len(choices):
+        return list(choices)
+    places = np.random.default_rng(source).choice(len(choices), wanted, replace=False)
+    return [choices[i] for i in sorted(places.tolist())]
 
 
 class Contexts:
     """The context of each event of some segments: in a stream all that came before, else what its sentence holds."""
 
-    # stream: uint32 [events of the text + 1], all ids of a stream, `<s>` first; None where segments stand alone.
+    # stream: uint32 [events of the text + 1], all ids of a stream, `<s>` first; None where segments stand alone; impossible:
+    # number of the first event of a stream that has probability zero.
 
     def __init__(
         self,
@@ -89,15 +93,16 @@ class Contexts:
         bos: int,
         whole: Extent,
         stream: NDArray[np.uint32] | None = None,
-        impossible: int | None = None,
+        impossible: float = math.inf,
     ) -> None:
-        self.rows, self.whole, self.impossible = rows, whole, impossible
-        self._stream = stream
+        self.rows, self.whole = rows, whole
+        self._stream, self._impossible = stream, impossible
         counts = [len(part) for part in rows]
         self._starts = np.cumsum([0, *counts])
-        ids = np.concatenate([np.zeros(0, np.uint32), *(part.token_ids for part in rows)])
-        shown = np.concatenate([np.zeros(0, np.uint32), *(part.given for part in rows)])
+        nothing = np.zeros(0, np.uint32)
+        shown = np.concatenate([nothing, *(part.given for part in rows)])
         given_tokens = shown, np.array([len(part.given) for part in rows], np.int64)
+        ids = np.concatenate([nothing, *(part.token_ids for part in rows)])
         self._alone = EventContexts(ids, counts, bos=bos, runs_on=False, given_tokens=given_tokens)
 
     def __len__(self) -> int:
@@ -109,9 +114,16 @@ class Contexts:
             return self._stream[: self.rows[index].offset + position + 1].copy()
         return self._alone[int(self._starts[index]) + position].copy()
 
-    def drawn(self, wanted: int | None, seed: int) -> Iterator[tuple[int, int]]:
+    def reachable(self, index: int, position: int) -> bool:
+        """Return False behind an event of probability zero, where the model never comes."""
+        rows = self.rows[index]
+        if self._stream is not None:
+            return self._impossible >= rows.offset + position
+        return not (rows.logprob[:position] == -np.inf).any()
+
+    def drawn(self, wanted: int | None, source: int | np.random.Generator) -> Iterator[tuple[int, int]]:
         """Yield events of the segments: of each the segment (index into `rows`) and the position there, in order."""
-        for number in sampled_events(len(self), wanted, seed):
+        for number in drawn(range(len(self)), wanted, source):
             index = int(np.searchsorted(self._starts, number, side="right")) - 1
             yield index, number - int(self._starts[index])
 
@@ -127,8 +139,8 @@ class Sample:
         self._spread = Portion(size, beginning=False, seed=seed)
         self._first = Portion(size, beginning=True, seed=seed) if subject.running else self._spread
         self._stream = array("I", [subject.bos])
-        self._impossible: int | None = None
-        self._foreign: int | None = None
+        # The first event of a stream that has probability zero, and one with an id outside the vocabulary.
+        self._impossible = self._foreign = math.inf
         self.whole = Extent()
 
     def offer(self, rows: Rows) -> None:
@@ -138,12 +150,15 @@ class Sample:
         self.whole = Extent(whole.segments + 1, whole.events + len(rows), whole.bytes + len(rows.source))
         if self._subject.running:
             self._stream.frombytes(rows.token_ids.astype(np.uint32).tobytes())
-            if self._impossible is None and (at := np.flatnonzero(rows.logprob == -np.inf)).size:
-                self._impossible = rows.offset + int(at[0])
-            if self._foreign is None and (rows.token_ids >= len(self._subject.vocabulary)).any():
-                self._foreign = rows.offset
+            for at in np.flatnonzero(rows.logprob == -np.inf)[:1].tolist():
+                self._impossible = min(self._impossible, rows.offset + at)
+            if not self._is_known(rows):
+                self._foreign = min(self._foreign, rows.offset)
             self._first.offer(rows)
         self._spread.offer(rows)
+
+    def _is_known(self, rows: Rows) -> bool:
+        return bool((rows.token_ids < len(self._subject.vocabulary)).all())
 
     def segments(self, size: int | None = None) -> list[Rows]:
         """Return segments of about `size` bytes in all; of a stream its beginning."""
@@ -151,8 +166,7 @@ class Sample:
 
     def _usable(self, rows: list[Rows]) -> list[Rows]:
         # Leave out segments with ids outside the vocabulary, in a stream also those behind them: they failed already.
-        end = float("inf") if self._foreign is None else self._foreign
-        return [part for part in rows if part.offset < end and (part.token_ids < len(self._subject.vocabulary)).all()]
+        return [part for part in rows if part.offset < self._foreign and self._is_known(part)]
 
     def beginning(self, size: int | None = None) -> Contexts:
         """Return the contexts of the events of `segments(size)`."""

@@ -65,22 +65,26 @@ def context_curve(
 ) -> ContextCurve:
     """Score the same tokens under each length."""
     # models: the same model with each of the lengths, in order; stride: tokens from one window to the next, of all lengths.
-    sums, done = StretchSums(len(models), contexts[-1], models[0].context_policy), 0
+    sums: list[Stretches] = []
+    done = 0
 
     def add(block: Segments, batches: list[ScoreBatch]) -> int:
-        sums.add(*with_same_events(block, batches))
+        block, batches = with_same_events(block, batches)
+        if len(batches[0]):
+            sums.append(stretches_of(block, batches, contexts[-1], models[0].context_policy))
         return block.byte_count()
 
     for size in score_together(models, blocks, add, spans=True, threads=threads):
         done += size
         say_progress(f"scored {done / 1e6:,.0f} MB")
-    return _curve(sums.finish(), blocks, corpus, contexts, stride, origin)
+    return _curve(sums, blocks, corpus, contexts, stride, origin)
 
 
 def _curve(
-    sums: Stretches, blocks: LongSegments, corpus: Corpus, contexts: Sequence[int], stride: int, origin: Origin
+    parts: Sequence[Stretches], blocks: LongSegments, corpus: Corpus, contexts: Sequence[int], stride: int, origin: Origin
 ) -> ContextCurve:
-    if not sums.events:
+    sums = Stretches.joined(parts) if parts else None
+    if sums is None or not sums.events:
         longest = contexts[-1]
         raise InputError(
             f"no segment of the text has a token with {longest:,} tokens before it: choose shorter --contexts, or longer "
@@ -214,7 +218,7 @@ STRETCH = 64
 
 @dataclass(frozen=True)
 class Stretches:
-    """The counted tokens of a text, summed up by stretches."""
+    """The counted tokens of a block, or of a text, summed up by stretches."""
 
     exact: tuple[int, ...]  # of each length the sum over all, multiples of 2^-80 nats, without tokens of probability zero
     nats: Floats  # float64 [stretches, lengths], the same of each stretch, rounded
@@ -224,6 +228,24 @@ class Stretches:
     documents: Ints | None  # int64 [stretches]; None where documents are not known
     oov: int  # counted tokens that are unseen words
     lossy: int  # segments that their tokens do not spell exactly
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Stretches]) -> Stretches:
+        """Return those of all blocks as one."""
+        nats, zeros, sizes, segments = (
+            np.concatenate([getattr(block, name) for block in blocks]) for name in ("nats", "zeros", "sizes", "segments")
+        )
+        documents = [block.documents for block in blocks if block.documents is not None]
+        return cls(
+            tuple(map(sum, zip(*(block.exact for block in blocks), strict=True))),
+            nats,
+            zeros,
+            sizes,
+            segments,
+            np.concatenate(documents) if documents else None,
+            sum(block.oov for block in blocks),
+            sum(block.lossy for block in blocks),
+        )
 
     @cached_property
     def events(self) -> int:
@@ -236,58 +258,30 @@ class Stretches:
         return int(self.sizes[:, 1].sum())
 
 
-class StretchSums:
-    """Collects the sums of stretches."""
-
-    def __init__(self, lengths: int, longest: int, policy: ContextPolicy) -> None:
-        self._longest, self._policy = longest, policy
-        # The first event of a segment that has a row has this many tokens before it.
-        self._before_first = 0 if policy.first == "uniform" else 1
-        self._exact = [0] * lengths
-        self._nats, self._zeros = [np.zeros((0, lengths))], [np.zeros((0, lengths), np.int64)]
-        self._sizes = [np.zeros((0, 2))]
-        self._segments: list[Ints] = [np.zeros(0, np.int64)]
-        self._documents: list[Ints] = []
-        self._oov = self._lossy = 0
-
-    def add(self, block: Segments, batches: Sequence[ScoreBatch]) -> None:
-        """Add a block."""
-        table = batches[0]
-        if not len(table):
-            return
-        ranges = ranges_by_event([table])
-        before = ranges.position + self._before_first
-        counted = before >= self._longest
-        # Within a segment: 0 for what is not counted, then the stretches.
-        number = np.where(counted, 1 + (before - self._longest) // STRETCH, 0)
-        begins = np.flatnonzero(np.diff(ranges.segment, prepend=-1) | np.diff(number, prepend=-1))
-        events = np.diff(begins, append=len(table))
-        used = counted[begins]
-        owners = ranges.segment[begins][used]
-        sums = [exact_sums(batch, events) for batch in batches]
-        for k, part in enumerate(sums):
-            self._exact[k] += part.totals(np.where(used, 0, 1), 2)[0]
-        zeros = np.column_stack([part.zeros for part in sums])[used]
-        nats = np.column_stack([part.nats() for part in sums])[used]
-        self._zeros.append(zeros)
-        self._nats.append(np.where(zeros > 0, 0.0, nats))
-        sizes = np.add.reduceat(range_sizes(scored_text(block, [self._policy]), ranges)[:, 0], begins)
-        self._sizes.append(np.column_stack((events, sizes))[used].astype(np.float64))
-        self._segments.append(owners + block.first)
-        if block.documents is not None:
-            self._documents.append(block.documents[owners])
-        self._oov += int(np.count_nonzero(counted & (table.kind == OOV)))
-        self._lossy += int(np.count_nonzero(table.lossy[np.unique(owners)])) if len(table.lossy) else 0
-
-    def finish(self) -> Stretches:
-        """Return all that was added."""
-        return Stretches(
-            tuple(self._exact),
-            np.concatenate(self._nats),
-            np.concatenate(self._zeros),
-            np.concatenate(self._sizes),
-            np.concatenate(self._segments),
-            np.concatenate(self._documents) if self._documents else None,
-            self._oov,
-            self._lossy,
-        )
+def stretches_of(block: Segments, batches: Sequence[ScoreBatch], longest: int, policy: ContextPolicy) -> Stretches:
+    """Return the stretches of a block, from its scores under each length."""
+    table = batches[0]
+    ranges = ranges_by_event([table])
+    # The first event of a segment that has a row has this many tokens before it.
+    before = ranges.position + (0 if policy.first == "uniform" else 1)
+    counted = before >= longest
+    # Within a segment: 0 for what is not counted, then the stretches.
+    number = np.where(counted, 1 + (before - longest) // STRETCH, 0)
+    begins = np.flatnonzero(np.diff(ranges.segment, prepend=-1) | np.diff(number, prepend=-1))
+    events = np.diff(begins, append=len(table))
+    used = counted[begins]
+    owners = ranges.segment[begins][used]
+    sums = [exact_sums(batch, events) for batch in batches]
+    zeros = np.column_stack([part.zeros for part in sums])[used]
+    nats = np.column_stack([part.nats() for part in sums])[used]
+    sizes = np.add.reduceat(range_sizes(scored_text(block, [policy]), ranges)[:, 0], begins)
+    return Stretches(
+        tuple(part.totals(np.where(used, 0, 1), 2)[0] for part in sums),
+        np.where(zeros > 0, 0.0, nats),
+        zeros,
+        np.column_stack((events, sizes))[used].astype(np.float64),
+        owners + block.first,
+        None if block.documents is None else block.documents[owners],
+        int(np.count_nonzero(counted & (table.kind == OOV))),
+        int(np.count_nonzero(table.lossy[np.unique(owners)])) if len(table.lossy) else 0,
+    )

@@ -103,18 +103,13 @@ class ContextCurve(Tabled):
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each length, with what it saves beside the length before, and no difference for the first."""
         steps = {step.longer: step for step in self.steps}
+        no_step = ContextStep(0, 0, None, None, None, None, None)
         return [
-            {
-                "model": self.model,
-                "context": point.context,
-                "events": self.events,
-                "bytes": self.bytes,
-                **{name: value for name, value in plain.items() if not name.startswith(("context", "interval"))},
-                **_ends(point, ""),
-                **_difference(steps.get(point.context)),
-            }
+            {"model": self.model, "context": point.context, "events": self.events, "bytes": self.bytes}
+            | {name: value for name, value in plain_values(point).items() if not name.startswith("interval")}
+            | _ends(point, "")
+            | _difference(steps.get(point.context, no_step))
             for point in self.points
-            for plain in [plain_values(point)]
         ]
 
     def _in_brief(self) -> str:
@@ -134,8 +129,6 @@ def _ends(of: ContextPoint | ContextStep, before: str) -> dict[str, Any]:
     return columns
 
 
-def _difference(step: ContextStep | None) -> dict[str, Any]:
-    # Step as columns; all empty without one.
-    step = step or ContextStep(0, 0, None, None, None, None, None)
+def _difference(step: ContextStep) -> dict[str, Any]:
     own = {f"difference_per_{unit}": getattr(step, f"bits_per_{unit}") for unit in _UNITS}
     return own | _ends(step, "difference_") | {"p_value": step.p_value, "p_value_holm": step.p_value_holm}

@@ -26,7 +26,7 @@ from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergen
 from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.evaluation.origin import normalizer_of
-from lmgauge.evaluation.slicing.cuts import EventCuts, TrainingWords
+from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.ranges import exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.numerics.independence import caveats, in_signature, in_words
@@ -254,7 +254,7 @@ class KlSlices:
     """Collects KL(base || candidate) by slices of the text and by token, block by block."""
 
     def __init__(self, corpus: Corpus, training: TrainingWords | None = None) -> None:
-        self._cuts, self._sums, self._tokens = EventCuts(corpus, training), CutSums(), TokenCosts()
+        self._cuts, self._sums, self._tokens = Cuts(corpus, training), CutSums(), TokenCosts()
 
     def add(self, rows: PairRows) -> None:
         """Add the events of a block; those where a model gives nothing a probability are left out."""
@@ -265,7 +265,7 @@ class KlSlices:
         ranges = ranges_by_event([table])
         block, documents = rows.block, rows.block.documents
         self._sums.add(
-            self._cuts.of(block, table, ranges, spans=len(table.ends) == len(table)),
+            self._cuts.of_events(block, table, ranges, spans=len(table.ends) == len(table)),
             ranges.segment,
             [exact_sums(table, ranges.events[0])],
             ranges.events[0],

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.divergence.events import PairRows
 from lmgauge.evaluation.evaluate import Evaluator, sum_block
 from lmgauge.evaluation.origin import Origin
@@ -33,7 +32,6 @@ class CandidateRuns(RunFolders):
         super().__init__(output, names)
         self._candidates, self._corpus = candidates, corpus
         self._evaluators = [Evaluator(Origin.of_model(m, name)) for m, name in zip(candidates, names, strict=True)]
-        self._counted = Denominators()  # of the text, with the rows of the first candidate
 
     def add(self, candidate: int, rows: PairRows) -> None:
         """Write the rows of a block."""
@@ -42,18 +40,13 @@ class CandidateRuns(RunFolders):
         batch = replace(batch, extra={**batch.extra, **columns})
         if block.documents is not None:
             batch = batch.with_documents(block.documents[batch.segments - block.first])
-        self._evaluators[candidate].add(sum_block(batch))
-        if candidate == 0:
-            self._counted += count_denominators(block)
+        self._evaluators[candidate].add(sum_block(batch, block))
         self.write(candidate, batch, block.ids)
 
     def evaluate(self, scoring: object) -> None:
         """Write the numbers beside the rows."""
         # scoring: how models without options of their own were loaded.
-        report, results = self._corpus.report, []
-        for model, evaluator in zip(self._candidates, self._evaluators, strict=True):
-            notes = [*report.notes(), *model.notes]
-            evaluator.origin = replace(evaluator.origin, documents_by=report.documents_by).after(self._corpus.boundary)
-            results.append(evaluator.finish(evaluator.total, self._counted, text_sha256=report.sha256, notes=notes))
+        pairs = zip(self._candidates, self._evaluators, strict=True)
+        results = [one for model, evaluator in pairs for one in evaluator.of_text(self._corpus, model.notes)]
         chosen: dict[str, Any] = {"by_group": False, "columns": COLUMNS, "scoring": scoring}
         self.finish(results, [run_settings(m, self._corpus.settings, **chosen) for m in self._candidates])

@@ -80,13 +80,13 @@ class ScoreOfSets:
     median: float | None = field(metadata=column("median of texts", 3, drop=2))
     control_median: float | None = field(metadata=column("of control", 3, drop=1))
     # the probability that a text in question looks more like a seen one than a control text does
-    auroc: float | None = field(metadata=column("AUROC", 3))
-    auroc_interval: Interval | None = field(metadata=column("95 % interval", 3))
-    tells_apart: bool | None
+    auroc: float | None = field(default=None, metadata=column("AUROC", 3))
+    auroc_interval: Interval | None = field(default=None, metadata=column("95 % interval", 3))
+    tells_apart: bool | None = None
     # share of the texts in question above a threshold that the allowed share of control texts passes
-    tpr: float | None = field(metadata=column("TPR at {} FPR", 1, "percent"))
-    tpr_interval: Interval | None = field(metadata=column("its interval", 1, "percent", drop=3))
-    missing: int
+    tpr: float | None = field(default=None, metadata=column("TPR at {} FPR", 1, "percent"))
+    tpr_interval: Interval | None = field(default=None, metadata=column("its interval", 1, "percent", drop=3))
+    missing: int = 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,9 +245,7 @@ def _of_block(block: Segments, batches: Sequence[ScoreBatch], used: NDArray[np.b
 
 def _nats(batch: ScoreBatch) -> Floats:
     # Nats of each segment of a batch, exactly summed: float64 [segments]; inf with an impossible event.
-    tally = Tally()
-    tally.add(batch)
-    return -tally.per_segment().nats
+    return -Tally.of(batch).per_segment().nats
 
 
 def standardized(logprob: Floats, mean: Floats, deviation: Floats) -> Floats:
@@ -304,6 +302,20 @@ def membership(
     said = [in_words(part, corpus.report.documents_by) for part, corpus in parts if part is not None]
     known = {"reference": reference.fingerprint} if reference is not None else {}
     known |= {"control": hashes[1]} if len(hashes) > 1 else {}
+    signature = {
+        "model": f"{model.label}@{model.fingerprint[:6]}",
+        "reference": "none" if reference is None else f"{reference.label}@{reference.fingerprint[:6]}",
+        "n": str(len(sets[0])),
+        "control": str(len(sets[1])) if len(sets) > 1 else "none",
+        "k": f"{settings.k:g}",
+        "fpr": f"{settings.fpr:g}",
+        **text_parts(model.tokenizer.unit, normalizer_of(model)),
+        "context": str(model.context_policy),
+        "independent": in_signature(interval),
+        "text": "+".join(digest[:6] for digest in hashes),
+        "vocab": model.vocabulary.fingerprint[:6],
+        "v": NUMBERS_VERSION,
+    }
     return Membership(
         model=names[0],
         reference=None if reference is None else names[1],
@@ -315,7 +327,7 @@ def membership(
         blind=tuple(_of_sets(BLIND_SCORES, sets, settings.fpr)),
         independence=_both(said),
         fingerprints={"model": model.fingerprint, "vocabulary": model.vocabulary.fingerprint, "text": hashes[0], **known},
-        signature=_signature(model, reference, settings, list(map(len, sets)), hashes, in_signature(interval)),
+        signature=str(Signature(signature, head="mia")),
         notes=(
             *([f"{left_out:,} texts without bytes or events are left out"] if left_out else []),
             *([f"Min-K%++ is left out: {why}"] if why else []),
@@ -352,21 +364,16 @@ def _of_sets(
         if name not in sets[0].columns:
             continue
         both = _separation(sets, name, side)
-        sure = None if both is None else both.auroc_interval(1 - (1 - LEVEL) / tried)
-        medians = [_median(scores.values(name)) for scores in sets]
-        yield ScoreOfSets(
-            name=name,
-            title=title,
-            seen_if=side,
-            median=medians[0],
-            control_median=medians[1] if len(sets) > 1 else None,
-            auroc=None if both is None else both.auroc,
-            auroc_interval=None if both is None else both.auroc_interval(),
-            tells_apart=None if sure is None else not sure.low <= 0.5 <= sure.high,
-            tpr=None if both is None else both.hits(false_alarms),
-            tpr_interval=None if both is None else both.hits_interval(false_alarms),
-            missing=sum(int(np.isnan(scores.values(name)).sum()) for scores in sets),
-        )
+        measured: dict[str, Any] = {}
+        if both is not None:
+            sure = both.auroc_interval(1 - (1 - LEVEL) / tried)
+            measured = {"auroc": both.auroc, "auroc_interval": both.auroc_interval(), "tpr": both.hits(false_alarms)}
+            measured["tells_apart"] = None if sure is None else not sure.low <= 0.5 <= sure.high
+            measured["tpr_interval"] = both.hits_interval(false_alarms)
+        values = [scores.values(name) for scores in sets]
+        missing = sum(int(np.isnan(of_set).sum()) for of_set in values)
+        median, control_median = [*map(_median, values), None][:2]
+        yield ScoreOfSets(name, title, side, median, control_median, **measured, missing=missing)
 
 
 def _median(values: Floats) -> float | None:
@@ -374,31 +381,6 @@ def _median(values: Floats) -> float | None:
     with np.errstate(invalid="ignore"):
         middle = float(np.median(values)) if len(values) else None
     return None if middle is None or np.isnan(middle) else middle
-
-
-def _signature(
-    model: LanguageModel,
-    reference: LanguageModel | None,
-    settings: MembershipSettings,
-    sizes: Sequence[int],
-    hashes: Sequence[str],
-    independent: str,
-) -> str:
-    parts = {
-        "model": f"{model.label}@{model.fingerprint[:6]}",
-        "reference": "none" if reference is None else f"{reference.label}@{reference.fingerprint[:6]}",
-        "n": str(sizes[0]),
-        "control": str(sizes[1]) if len(sizes) > 1 else "none",
-        "k": f"{settings.k:g}",
-        "fpr": f"{settings.fpr:g}",
-        **text_parts(model.tokenizer.unit, normalizer_of(model)),
-        "context": str(model.context_policy),
-        "independent": independent,
-        "text": "+".join(digest[:6] for digest in hashes),
-        "vocab": model.vocabulary.fingerprint[:6],
-        "v": NUMBERS_VERSION,
-    }
-    return str(Signature(parts, head="mia"))
 
 
 def _rows(sets: Sequence[TextScores]) -> Columns:

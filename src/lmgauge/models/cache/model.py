@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.digests import digest
-from lmgauge.distributions.blocks import BatchDistributions, BlockDistributions, rows_among
-from lmgauge.distributions.tile import Tile
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.cache.counts import CacheCounts
@@ -107,10 +105,6 @@ class CacheModel(ScoresStrings):
         blocks = alone(segments, self.label)
         yield from score_segments(blocks, self.tokenizer, self.vocabulary, score_ids, reserved=self.reserved, spans=spans)
 
-    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block of segments, with nothing before it."""
-        return next(self.score([block], spans=spans))
-
     def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
         """Return natural log-probabilities of all tokens after a context."""
         # -> float64 [vocabulary]; -inf for what did not go by.
@@ -123,23 +117,6 @@ class CacheModel(ScoresStrings):
         self._replayed = context.copy(), counts
         with np.errstate(divide="ignore"):
             return np.log(counts.distribution())
-
-    def distributions(
-        self,
-        segments: Iterable[Segments],
-        *,
-        events: NDArray[np.int64] | None = None,
-        spans: bool = True,
-        threads: int | None = None,
-    ) -> Iterator[BlockDistributions]:
-        """Yield the distributions at the events of each block; see `lmgauge.distributions.reduce`."""
-        # events: int64 [events], numbers of those to look at, ascending; all if None.
-        counts, seen = CacheCounts(self.settings, len(self.vocabulary)), 0
-        for batch in self.score(segments, spans=spans):
-            walk = _Walk(counts, batch, rows_among(events, seen, len(batch)))
-            yield walk
-            walk.end()
-            seen += len(batch)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model, as config.json tells it."""
@@ -171,31 +148,6 @@ class CacheModel(ScoresStrings):
         return f"CacheModel({self.label}, {len(self.vocabulary):,} tokens)"
 
 
-class _Walk(BatchDistributions):
-    """The distributions of a cache at events of one block; blocks are walked in order, each once."""
-
-    def __init__(self, counts: CacheCounts, batch: ScoreBatch, rows: NDArray[np.int64]) -> None:
-        super().__init__(batch.of_rows(rows), counts.size)
-        self._counts, self._ids, self._rows, self._walked = counts, batch.token_ids, rows, 0
-
-    def tile(self, rows: slice, targets: NDArray[np.int64]) -> Tile:
-        p = np.empty((len(targets), self.vocabulary_size))
-        for place, row in enumerate(self._rows[rows].tolist()):
-            self._walk(row)
-            p[place] = self._counts.distribution()
-        with np.errstate(divide="ignore"):
-            logprob = np.log(p)
-        return Tile(lambda: logprob, targets)
-
-    def _walk(self, row: int) -> None:
-        for token in self._ids[self._walked : row].tolist():
-            self._counts.add(token)
-        self._walked = max(self._walked, row)
-
-    def end(self) -> None:
-        self._walk(len(self._ids))
-
-
 @dataclass
 class _Config:
     order: int
@@ -207,7 +159,7 @@ class _Config:
     fingerprint: str
 
 
-def load_cache(path: str | Path) -> CacheModel:
+def load_cache(path: str | Path, options: object = None) -> CacheModel:
     """Load the folder of a cache."""
     path = Path(path)
     again = "copy it again, or make it anew"

@@ -12,7 +12,7 @@ the recursion forward through a sentence is exact. All sentences of a block go f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,6 @@ from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
-from lmgauge.threads import map_in_order, thread_count
 
 FORMAT_VERSION = 1
 _CONFIG, _CLASSES, _NGRAM = "config.json", "classes.txt", "ngram"
@@ -135,19 +134,6 @@ class ClassModel(ScoresStrings):
             reserved: refuse, escape or unk.
         """
         return ClassModel(self.ngram.with_reserved(reserved), self.classes)
-
-    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield one batch for each block of segments, in order.
-
-        Args:
-            segments: blocks of text, e.g. a `Corpus`.
-            spans: whether to fill the column `ends`, in bytes.
-            threads: blocks scored at a time; no number depends on it.
-
-        Raises:
-            InputError: the text has a reserved token that is refused.
-        """
-        return map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """Return the batch of one block.
@@ -356,7 +342,7 @@ def read_class_model(model: str | Path | NgramModel, classes: str | Path) -> Cla
     return ClassModel(read_arpa(model), definitions)
 
 
-def load_class_model(path: str | Path) -> ClassModel:
+def load_class_model(path: str | Path, options: object = None) -> ClassModel:
     """Load the folder of a class-based model."""
     path = Path(path)
     config = read_own_config(path, dict[str, Any], CLASS_MODEL_TYPE, FORMAT_VERSION, "copy it again", sealed=False)

@@ -51,6 +51,7 @@ from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS
 
 if TYPE_CHECKING:
+    from lmgauge.models.network.options import ScoringOptions
     from lmgauge.text.segments import Segments
     from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
@@ -329,12 +330,14 @@ class _Config:
     read_as: ReadAs = "tokens"
 
 
-def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> MixtureModel:
+def load_mixture(path: str | Path, options: ScoringOptions) -> MixtureModel:
     """Load the folder of a mixture."""
+    from lmgauge.models.registry import open_model
+
     path = Path(path)
     config = read_own_config(path, _Config, MIXTURE_MODEL_TYPE, FORMAT_VERSION, "mix or copy it again")
     with describing(path, "a mixture"):
-        components = [load(inside(path, part.folder)) for part in config.components]
+        components = [open_model(inside(path, part.folder), options.of_machine()) for part in config.components]
         for part, component in zip(config.components, components, strict=True):
             if component.fingerprint != part.fingerprint:
                 raise ModelFileError(f"{path / part.folder}: is not the model that was mixed; a folder was exchanged")

@@ -179,8 +179,7 @@ def _estimate_orders(
             used, unigrams[used, 1], ones[used] = share_left(sums, lower_sums, seen, below)
             totals_of_words = [engine.write("unigram_totals", ones)]
         else:
-            used, weights = _weights(order, sums)
-            unigrams[used, 1] = weights
+            _fill_weights(order, sums, unigrams[:, 1])
         pairs = zip(rows, made, strict=True)
         grams.append([Grams(row.parents, row.words, own.probabilities, row.dropped, None) for row, own in pairs])
     return grams
@@ -233,7 +232,7 @@ def _estimate(taken: _Estimating, read: Read) -> Iterator[Array]:
             lower_sums, types = _sum_lower(contexts, rows, lower)
             _native.balance_mass(sums, types, order.events)
             del types
-    seen, probabilities = np.zeros(contexts, np.uint64), np.empty(len(rows[0]), np.float32)
+    seen, probabilities = np.zeros(contexts if order.backs_off else 0, np.uint64), np.empty(len(rows[0]), np.float32)
     if lower is None:
         _native.estimate_additive(rows, sums, order.amount, float(order.events), probabilities)
     elif order.backs_off:
@@ -243,17 +242,16 @@ def _estimate(taken: _Estimating, read: Read) -> Iterator[Array]:
     # Memory is what a task is planned by: arrays go as soon as their last reader is done.
     del rows, lower
     yield probabilities
-    totals = np.ones(contexts)
-    if k > 2:
+    if k == 2:
+        yield seen
+    else:
         weights = np.full(contexts, _unused_weight(order), np.float32)
         if order.backs_off:
+            totals = np.ones(contexts)
             used, weights[used], totals[used] = share_left(sums, lower_sums, seen, _lower_totals(context, contexts, read))
         else:
-            used, some = _weights(order, sums)
-            weights[used] = some
+            _fill_weights(order, sums, weights)
         yield weights
-    else:
-        yield seen
     yield from answers_to(read, requests, probabilities.view(np.uint32))
     if order.backs_off and k > 2:
         yield from answers_to(read, of_contexts, totals.view(np.uint64))
@@ -278,12 +276,15 @@ def _unused_weight(order: _Order) -> float:
     return 1.0 / order.events if order.amount > 0 else 0.0
 
 
-def _weights(order: _Order, sums: Array) -> tuple[Array, Array]:
-    # Which contexts are followed by anything, and their gamma(h); or what additive smoothing holds instead.
-    used = np.flatnonzero(sums[:, 0])
+def _fill_weights(order: _Order, sums: Array, weights: Floats) -> None:
+    # gamma(h) of the contexts that are followed by anything; or what additive smoothing holds instead.
+    used = sums[:, 0] > 0
     if order.is_additive:
-        return used, order.amount / (sums[used, 0] / 2.0**MASS_BITS + order.amount * order.events)
-    return used, sums[used, 1] / sums[used, 0].astype(np.float64)
+        totals = sums[:, 0] / 2.0**MASS_BITS
+        totals += order.amount * order.events
+        np.divide(order.amount, totals, out=weights, where=used)
+    else:
+        np.divide(sums[:, 1], sums[:, 0], out=weights, where=used)
 
 
 def _lower_totals(own: _Contexts, contexts: int, read: Read) -> NDArray[np.float64]:

@@ -1,13 +1,14 @@
 """What training in memory takes, stage after stage, known before anything is counted.
 
 A token has 4 bytes, and where n-grams ask for their suffixes, 4 more for each order between the first and the last, and
-one. While it is counted, an n-gram has 24 bytes in a table, of the partitions at work; then 12 as a row, 4 for its request;
-its probability and its weight take 4 each. A line of the tables of the model has 64 bytes for 5 n-grams (7 of the highest
-order).
+one. While it is counted, an n-gram has 24 bytes in a table, of the partitions at work; order by order these tables become
+columns, of 12 bytes a row, and 4 for its request; its probability and its weight take 4 each. A line of the tables of the
+model has 64 bytes for 5 n-grams (7 of the highest order).
 
-An example, 10 million tokens with 8 million n-grams of order 3 and 3 million of order 2, one of four partitions at work:
+An example, 10 million tokens with 8 million n-grams of order 3 and 3 million of order 2, one of two partitions at work:
 
-    ids 40 MB + rows 50 MB + tables 11 * 24 / 4 = 66 MB + rows of n-grams 11 * 12 = 132 MB = 288 MB
+    ids 40 MB + rows 50 MB + tables 11 * 24 / 2 = 132 MB + a column of the longest 8 * 12 / 2 = 48 MB
+    + columns of the other partition 11 * 12 / 2 = 66 MB: 336 MB
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from lmgauge.models.ngram.settings import NgramTrainingSettings
 _ID, _ROW, _VALUE = 4, 12, 4  # of a token; of an n-gram: parent, word, count; a probability, a weight, a request
 _STAGED, _PLACED = 20, 5  # of an n-gram on its way to its place; its bucket and slot
 _WORD, _WORD_OF_PARTITION = 24, 24  # counts, probability, weight; what a partition knows of what precedes and follows it
-_CONTEXT, _BACKING_OFF = 20, 52  # of each context, while the n-grams after it are estimated
+_CONTEXT, _BACKING_OFF = 17, 52  # of each context, while the n-grams after it are estimated
 _TOTALS = 16  # backing off: of each n-gram, what the distribution after its beginning sums to, asked for and answered
 _PRUNED = 16  # of each n-gram: what goes and what stays, chances, new values
 _SHARE = 0.9  # of what is free may be taken: other programs do not stand still
-_PROGRAM = 8 << 20
+_PROGRAM = 4 << 20
 _BLOCK_BYTES, _BLOCK_TOKENS = 6, 1 << 22  # blocks of text in flight, tokens counted as 64-bit numbers: measured
 _LISTED, _LISTED_AT_A_TIME = 24, 72  # of each n-gram, and of those of one order: measured
 
@@ -54,7 +55,8 @@ def training_bytes(settings: NgramTrainingSettings, text: TextSize) -> dict[str,
     backs_off = not (settings.interpolate or settings.additive)
     rows = _ROW * sum(types)
     stages = {"reading": ids + _BLOCK_BYTES * min(text.tokens, _BLOCK_TOKENS)}
-    stages["counting"] = int(ids + TABLE_BYTES * at_work * sum(types) + rows)
+    columns = _ROW * max(types, default=0)
+    stages["counting"] = int(ids + at_work * (TABLE_BYTES * sum(types) + columns) + (1 - at_work) * rows)
     if linked:
         stages["counting"] += text.tokens * (4 * (order - 2) + 1)
         rows += text.tokens + _VALUE * sum(types[1:])

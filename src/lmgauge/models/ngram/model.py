@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
+from lmgauge.choices import SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.digests import digest
 from lmgauge.errors import UsageError
@@ -24,6 +24,7 @@ from lmgauge.models.ngram.sums import SumsSegments
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context, checked
 from lmgauge.models.scored_text import ScoresStrings
+from lmgauge.plugins import Plugins
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.segments import Segments
@@ -35,6 +36,19 @@ from lmgauge.threads import map_in_order, thread_count
 if TYPE_CHECKING:
     from lmgauge.models.ngram.distributions import RowBlock
 
+EXPORTERS = Plugins(
+    "exporters",
+    """
+    .arpa = lmgauge.models.ngram.arpa_writer:write_arpa
+    .arpa.gz = lmgauge.models.ngram.arpa_writer:write_arpa
+    .lm = lmgauge.models.ngram.arpa_writer:write_arpa
+    .lm.gz = lmgauge.models.ngram.arpa_writer:write_arpa
+    .binary = lmgauge.models.ngram.kenlm.writer:write_kenlm
+    .bin = lmgauge.models.ngram.kenlm.writer:write_kenlm
+    .klm = lmgauge.models.ngram.kenlm.writer:write_kenlm
+    """,
+)
+"""What writes the file of an n-gram model, `write(model, path)`, by the ending of the file."""
 _CONTEXTS = "contexts"
 T = TypeVar("T")
 
@@ -310,17 +324,14 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
             UsageError: the model has no ARPA form, or what is for binary files was asked of another.
         """
         form = KenlmForm(trie, quantize, array)
-        if form.check_name(path):
-            from lmgauge.models.ngram.kenlm.writer import write_kenlm
-
-            write_kenlm(self, path, form)
-            return
-        if str(path).endswith(ARPA_ENDINGS):
-            from lmgauge.models.ngram.arpa_writer import write_arpa
-
-            write_arpa(self, path)
-            return
-        write_model(path, self)
+        form.check_name(path)
+        name = Path(path).name
+        ending = next(filter(name.endswith, EXPORTERS.ours), Path(name).suffix)
+        write = EXPORTERS.find(ending) if ending else None
+        if write is None:
+            write_model(path, self)
+        else:
+            write(self, path, *([] if form == KenlmForm() else [form]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model, as config.json has it."""

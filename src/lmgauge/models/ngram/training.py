@@ -31,7 +31,7 @@ from lmgauge.work.engine import Engine
 _LOGGER = logging.getLogger(__name__)
 _SMALLER = "a lower --order, or --cutoffs"
 _CHUNK = 1 << 22  # tokens
-_PARTITIONS, _LEAST_PARTITION = 4, 1 << 17  # of a thread, so that their tables lie nearer to it; tokens
+_PARTITIONS, _LEAST_PARTITION = 2, 1 << 17  # of a thread, so that their tables lie nearer to it; tokens
 _BUCKET_MEMORY = 1 << 40  # buckets of lines are as large as a processor's cache, whatever they take
 
 

@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import tee
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.contexts import last_sentence
-from lmgauge.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.errors import UsageError
 from lmgauge.models.protocol import LanguageModel, check_context
-from lmgauge.models.spelling.byte_view_characters import END, CharacterBytes, split_characters
-from lmgauge.models.spelling.byte_view_masses import AFTER_IMPOSSIBLE, Floats, log_of, segments_of
+from lmgauge.models.spelling.byte_view_characters import END, CharacterBytes
+from lmgauge.models.spelling.byte_view_masses import AFTER_IMPOSSIBLE, Floats, log_of
 from lmgauge.models.spelling.byte_view_words import WordBytes
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.wrapped import WrappedModel
@@ -28,7 +26,7 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import token_bytes
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
-from lmgauge.threads import OfProcess, map_in_order, thread_count
+from lmgauge.threads import OfProcess
 
 _FIRST_BYTE = len(SPECIAL_TOKENS)
 _NUL = 0
@@ -65,33 +63,19 @@ class ByteView(WrappedModel):
             )
         return _Bytes(self.inner)
 
-    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield one batch for each block of segments, in order; a row for each byte, and for each end of a segment."""
-        # -> rows with `logprob`, float64 [bytes and ends], nats.
-        if self.blocks_are_independent:
-            yield from map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
-            return
-        blocks, scored, asked = tee(segments, 3)
-        batches = self._inside.score(scored, spans=True, threads=threads)
-        distributions = distributions_of(self._inside, asked, threads=threads)
-        for block, batch, whole in zip(blocks, batches, distributions, strict=True):
-            yield self._rows(block, batch, spans, whole)
-
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block whose segments are contexts of their own."""
+        """Return the batch of one block: a row for each byte, and for each end of a segment."""
         # -> its rows, with `logprob`, float64 [bytes and ends], nats.
-        return self._rows(block, self._inside.score_block(block, spans=True), spans, None)
-
-    def _rows(self, block: Segments, batch: ScoreBatch, spans: bool, whole: BlockDistributions | None) -> ScoreBatch:
         if block.given_starts is not None:
             raise UsageError(f"{self.label}: a model that is read as bytes takes no given text before a segment")
+        batch = self._inside.score_block(block, spans=True)
         encoded = encode(block, self.tokenizer, self.vocabulary, bos=False, spans=spans)
         return ScoreBatch(
             np.arange(block.first, block.first + len(block), dtype=np.int64),
             block.ends - block.starts + 1,
             encoded.ids,
             self.vocabulary,
-            self._reader().logprobs(block, batch, whole),
+            self._reader().logprobs(block, batch),
             np.where(encoded.ids == EOS, EOS_KIND, TOKEN).astype(np.uint8),
             encoded.span_ends,
             lossy=encoded.lossy,
@@ -101,37 +85,18 @@ class ByteView(WrappedModel):
         """Return natural log-probabilities of all bytes after a context."""
         # -> float64 [259], nats; after bytes that the model holds impossible, such as those that are not UTF-8, all bytes
         # are alike.
-        ids = check_context(context_ids, len(self.vocabulary))
-        if not self.context_policy.runs_on:
-            ids = last_sentence(ids, BOS, EOS)
-        texts = [_text_of(part) for part in np.split(ids, np.flatnonzero(ids == EOS) + 1)]
+        ids = last_sentence(check_context(context_ids, len(self.vocabulary)), BOS, EOS)
         logprobs = np.full(len(self.vocabulary), -np.inf)
-        following = None
-        if UNK not in ids and _FIRST_BYTE + _NUL not in ids and all(_is_text(text) for text in texts[:-1]):
-            following = self._reader().next_bytes(self._before(texts[:-1]), texts[-1])
-        if following is None or not following.any():
+        following = np.zeros(0)
+        if UNK not in ids and _FIRST_BYTE + _NUL not in ids:
+            text = (ids[ids >= _FIRST_BYTE] - _FIRST_BYTE).astype(np.uint8).tobytes()
+            following = self._reader().next_bytes(text)
+        if not following.any():
             logprobs[_FIRST_BYTE + 1 :] = logprobs[EOS] = AFTER_IMPOSSIBLE
             return logprobs
         following = log_of(following)
         logprobs[_FIRST_BYTE:], logprobs[EOS] = following[:END], following[END]
         return logprobs
-
-    def _before(self, segments: list[bytes]) -> NDArray[np.uint32]:
-        # Ids of the model inside before a segment, `<s>` first.
-        ids = encode(
-            segments_of(segments), self._inside.tokenizer, self._inside.vocabulary, bos=False, reserved="escape"
-        ).ids
-        return np.concatenate(([BOS], ids)).astype(np.uint32)
-
-
-def _text_of(ids: NDArray[np.uint32]) -> bytes:
-    values = ids[ids >= _FIRST_BYTE] - _FIRST_BYTE
-    return values.astype(np.uint8).tobytes()
-
-
-def _is_text(data: bytes) -> bool:
-    split = split_characters(data)
-    return split is not None and not split[1]
 
 
 class _Bytes:
@@ -147,14 +112,14 @@ class _Bytes:
         self._unknown = self._ids == UNK
         self._share = 1.0 / max(1, int(np.count_nonzero(self._unknown)))
 
-    def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
+    def logprobs(self, block: Segments, batch: ScoreBatch) -> Floats:
         # Log-probability of each byte and each end of a segment, float64 [bytes and ends], nats.
         return batch.logprob + np.where(batch.kind == OOV, np.log(self._share), 0.0)
 
-    def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
+    def next_bytes(self, text: bytes) -> Floats:
         # Probabilities of what follows a text, float64 [257] by byte; zeros where the text is impossible.
-        own = self._ids[np.frombuffer(text, np.uint8)].astype(np.uint32)
-        p = np.exp(self._model.log_distribution(np.concatenate((context, own))))
+        ids = np.append(BOS, self._ids[np.frombuffer(text, np.uint8)]).astype(np.uint32)
+        p = np.exp(self._model.log_distribution(ids))
         return np.append(np.where(self._unknown, p[UNK] * self._share, p[self._ids]), p[EOS])
 
 
@@ -178,6 +143,8 @@ def why_not_readable(model: LanguageModel) -> str:
     policy, unit, spelled = model.context_policy, model.tokenizer.unit, isinstance(model, SpelledModel)
     if policy.line_ends != "event" or not policy.scores_first_tokens:
         return "it does not predict the ends of lines; train it with </s>"
+    if not model.blocks_are_independent:
+        return "only n-gram models whose contexts end with the line are (--context sentence), and mixtures of such"
     if isinstance(model, SpelledModel) and model.separators is not None and not model.separators.divided:
         return (
             f"the white space of {model.tokenizer.name!r} words depends on the word behind it; use words that white space "

@@ -9,13 +9,12 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.blocks import BlockDistributions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.spelling.byte_view_masses import AFTER_IMPOSSIBLE, Floats, Ints, Masses, RangeMasses, log_of, range_sums
-from lmgauge.models.spelling.unseen_characters import UnseenCharacters
+from lmgauge.models.spelling.speller import UnseenCharacters
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.segments import UTF8_LENGTHS, Segments
-from lmgauge.text.vocabulary import EOS, SPECIAL_TOKENS, UNK
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK
 
 END = 256
 """Beside the bytes 0 to 255: the end of the segment."""
@@ -37,7 +36,7 @@ class CharacterBytes:
         self._ids = np.array([i for _, i in known], np.int64)
         self._ranges = RangeMasses(model, self._ids, listed=False)
 
-    def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
+    def logprobs(self, block: Segments, batch: ScoreBatch) -> Floats:
         """Return the log-probability of each byte and each end of a segment, float64 [bytes and ends], nats."""
         begins = np.repeat(block.starts[batch.segments - block.first], batch.segment_events) + batch.starts()
         is_end = batch.kind == EOS_KIND
@@ -52,7 +51,7 @@ class CharacterBytes:
             ranges = [_code_points(block.data, begins[rows], size) for rows, size in parts]
             low, high = (np.concatenate(bounds) for bounds in zip(*ranges, strict=True))
             places = np.concatenate([last[rows] - sizes[rows] + size for rows, size in parts])
-            masses = self._ranges.of_block(block, batch, whole)
+            masses = self._ranges.of_block(block, batch)
             begun[places] = log_of(self._mass(masses, rows, low, high))
         before = np.zeros_like(begun)
         before[1:] = begun[:-1]
@@ -81,12 +80,12 @@ class CharacterBytes:
         total: Floats = mass[: len(events)] + mass[len(events) :][which] * range_sums(self._unseen, low, high)
         return total
 
-    def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
+    def next_bytes(self, text: bytes) -> Floats:
         """Return the probabilities of what follows a text, float64 [257]; zeros where the text is impossible."""
         split = split_characters(text)
         if split is None:
             return np.zeros(END + 1)
-        ids = np.concatenate((context, self._model.vocabulary.ids(split[0]))).astype(np.uint32)
+        ids = np.append(BOS, self._model.vocabulary.ids(split[0])).astype(np.uint32)
         p = np.exp(self._model.log_distribution(ids))
         total = self.one_more(p, split[1][:-1])[split[1][-1]] if split[1] else 1.0
         return self.one_more(p, split[1]) / total if total > 0 else np.zeros(END + 1)

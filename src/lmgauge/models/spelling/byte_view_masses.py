@@ -72,7 +72,7 @@ class RangeMasses:
         self._model = model
         self._backing_off = _BackingOff(model, self.places) if listed and backs_off(model) else None
 
-    def of_block(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Masses:
+    def of_block(self, block: Segments, batch: ScoreBatch) -> Masses:
         """Return what answers for one block.
 
         >>> import lmgauge
@@ -91,12 +91,8 @@ class RangeMasses:
             asked, which = np.unique(events, return_inverse=True)
             if not len(asked):
                 return np.zeros(0)
-            part = whole
-            if part is None:
-                (part,) = distributions_of(self._model, iter([block]), events=asked)
-            else:
-                which = events
-            return self._summed(part, which, low, high)
+            (whole,) = distributions_of(self._model, iter([block]), events=asked)
+            return self._summed(whole, which, low, high)
 
         return masses
 

@@ -26,7 +26,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.blocks import BlockDistributions
 from lmgauge.models.spelling.byte_view_characters import END, CharacterBytes, split_characters
 from lmgauge.models.spelling.byte_view_masses import (
     AFTER_IMPOSSIBLE,
@@ -41,7 +40,6 @@ from lmgauge.models.spelling.byte_view_masses import (
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
 from lmgauge.models.spelling.separators import SeparatorModel, Separators
-from lmgauge.models.spelling.speller import words_of
 from lmgauge.scores import EOS_KIND, SPELLING, ScoreBatch, escaped
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
@@ -71,14 +69,11 @@ class WordBytes:
         assert model.separators is not None
         self.model, self._spelling, self._separators = model, model.spelling, _SeparatorBytes(model.separators)
         self._letters = CharacterBytes(model.speller.characters, model.speller.unseen)
-        words = words_of(model.vocabulary)
-        texts = [words.text(i) for i in range(len(words))]
-        order = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
-        self._sorted = [texts[i] for i in order.tolist()]
-        self._q = np.exp(model.speller.logprobs(words))[order]  # of the known words
+        self._sorted, order, logprobs = self._spelling.sorted_words
+        self._q = np.exp(logprobs)  # of the known words
         self.ranges = RangeMasses(model.inner, order + len(SPECIAL_TOKENS))
 
-    def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
+    def logprobs(self, block: Segments, batch: ScoreBatch) -> Floats:
         """Return the log-probability of each byte and each end of a segment, float64 [bytes and ends], nats."""
         separators = Separators.of_rows(block, batch, divided=True)
         is_end = batch.kind == EOS_KIND
@@ -90,16 +85,14 @@ class WordBytes:
         firsts, last = np.cumsum(sizes) - sizes, np.cumsum(sizes) - 1
         begun = np.zeros(int(sizes.sum()))  # the log of the mass of what begins so, behind the end of the word before
         rows = np.repeat(np.arange(len(batch)), lengths)
-        of_words, end_of_segment = self._begun(block, batch, whole, (begins, lengths, rows))
+        of_words, end_of_segment = self._begun(block, batch, (begins, lengths, rows))
         exact = self._separators.fill(block, separators, end_of_segment, begun, firsts)
         begun[runs(firsts + separators.lengths, lengths)] = of_words + exact[rows]
         costs = batch.logprob + self.model.spelled(block, batch).extra[SPELLING] + exact
         begun[last[is_end]] = costs[is_end]
         return _steps(begun, costs, firsts, last, is_end)
 
-    def _begun(
-        self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None, where: tuple[Ints, Ints, Ints]
-    ) -> tuple[Floats, Floats]:
+    def _begun(self, block: Segments, batch: ScoreBatch, where: tuple[Ints, Ints, Ints]) -> tuple[Floats, Floats]:
         # Logs of the masses of all beginnings of words, float64 [bytes], and p(</s> | h), float64 [rows].
         # where: of each row, where its word begins and its bytes, int64 [rows] each, and the row of each byte.
         begins, lengths, rows = where
@@ -110,7 +103,7 @@ class WordBytes:
         events = np.concatenate((rows, every, every))
         low = np.concatenate((words.low[prefixes], *places))
         high = np.concatenate((words.high[prefixes], *(place + 1 for place in places)))
-        masses = self.ranges.of_block(block, batch, whole)(events, low, high)
+        masses = self.ranges.of_block(block, batch)(events, low, high)
         known, unknown, end = np.split(masses, [len(rows), len(rows) + len(batch)])
         # p(begins with v) = known words in the range of v, and p(<unk>) u(v): the formula at the top.
         return log_of(known + unknown[rows] * words.unseen[prefixes]), end
@@ -158,38 +151,34 @@ class WordBytes:
         left = np.maximum(q - range_sums(self._q, low, high), _SMALLEST_SHARE * q)
         return left / (1.0 - self._spelling.known_mass)
 
-    def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
+    def next_bytes(self, text: bytes) -> Floats:
         """Return the probabilities of what follows a text, float64 [257]: the bytes, and the end of the segment.
 
         >>> import lmgauge
         >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
         >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
-        >>> round(float(WordBytes(model).next_bytes(np.array([BOS], np.uint32), b"a").sum()), 6)
+        >>> round(float(WordBytes(model).next_bytes(b"a").sum()), 6)
         1.0
         """
-        # context: uint32 [n], ids of the words before the segment, `<s>` at their beginning.
         separators = [gap.decode() for gap in _WORD.split(text)]
         words = text.split()
         before = separators[-2] if len(separators) > 1 else None
         if separators[-1] or not words:
-            ids = np.concatenate((context, self._ids(words)))
-            return self._between(ids, b"".join(words[-1:]), before, separators[-1])
-        ids, word = np.concatenate((context, self._ids(words[:-1]))), words[-1]
-        following, ended = self._within(ids, word)
+            return self._between(words, before, separators[-1])
+        following, ended = self._within(self._ids(words[:-1]), words[-1])
         if ended > 0:
-            after = np.concatenate((ids, self._ids([word])))
-            following += ended * self._between(after, word, before, "")
+            following += ended * self._between(words, before, "")
         return following
 
     def _ids(self, words: list[bytes]) -> NDArray[np.uint32]:
-        block = segments_of([b" ".join(words)])
-        return encode(block, self.model.tokenizer, self.model.vocabulary, bos=False, eos=False, reserved="escape").ids
+        block, model = segments_of([b" ".join(words)]), self.model
+        return encode(block, model.tokenizer, model.vocabulary, bos=True, eos=False, reserved="escape").ids
 
     def _within(self, ids: NDArray[np.uint32], begun: bytes) -> tuple[Floats, float]:
         # Probabilities of further bytes of a word that begins so, float64 [257], and that of its end.
         p = self._after(ids)
         masses = self._with_one_more(p, begun)
-        total = self._mass(p, begun)
+        total = float(self._with_one_more(p, begun[:-1])[begun[-1]])
         if not total > 0:
             return np.zeros(END + 1), 0.0
         characters = split_characters(begun)
@@ -211,16 +200,6 @@ class WordBytes:
             return np.exp(self.model.inner.log_distribution(np.frombuffer(ids, np.uint32)))
 
         return lru_cache(maxsize=_DISTRIBUTIONS)(after)
-
-    def _mass(self, p: Floats, begun: bytes) -> float:
-        # Probability that a word begins with some bytes.
-        characters = split_characters(begun)
-        if characters is None:
-            return 0.0
-        if characters[1]:
-            return float(self._with_one_more(p, begun[:-1])[begun[-1]])
-        words = self._prefixes([begun])
-        return float((self.ranges.of_distribution(p, words.low, words.high) + p[UNK] * words.unseen)[-1])
 
     def _with_one_more(self, p: Floats, begun: bytes) -> Floats:
         # Probabilities that a word begins with some bytes and each byte, float64 [257]; of no end.
@@ -247,9 +226,9 @@ class WordBytes:
         low, high = np.array([*bounds, (0, 0)], np.int64).T
         return low, high, self._unseen(q, low, high)
 
-    def _between(self, ids: NDArray[np.uint32], word: bytes, before: str | None, gap: str) -> Floats:
+    def _between(self, words: list[bytes], before: str | None, gap: str) -> Floats:
         # Probabilities of what follows some white space, float64 [257].
-        p = self._after(ids)
+        p, word = self._after(self._ids(words)), b"".join(words[-1:])
         e = float(p[EOS])
 
         def begun(text: str) -> tuple[float, float, float]:
@@ -275,16 +254,13 @@ class _SeparatorBytes:
 
     def __init__(self, model: SeparatorModel) -> None:
         self._model = model
-        self._contexts = lru_cache(maxsize=1 << 12)(self._compute)
+        self.masses = lru_cache(maxsize=1 << 12)(self._compute)
         self._next_character = lru_cache(maxsize=1 << 12)(model.next_character)
         self._longest = max(map(len, model.known), default=0)
 
-    def masses(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
+    def _compute(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
         # How probable separators are that begin with no, one, ... characters of a text, and it alone at the end.
         # -> float64 [characters + 2] where a word follows, and where the segment ends.
-        return self._contexts(left, before, text)
-
-    def _compute(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
         places = (INNER, LAST) if left else (FIRST, EMPTY)
         a, b = (self._at(place, self._model.context_of(place, left, b"", before, quoted=False), text) for place in places)
         return a, b

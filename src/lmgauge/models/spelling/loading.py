@@ -64,5 +64,5 @@ def _assembled(folder: Path, config: _Config, inner: LanguageModel) -> SpelledMo
     ends = settings.eos and settings.context == "sentence" and not vocabulary.closed
     if not ends or any(len(token) != 1 for token in vocabulary.tokens[len(SPECIAL_TOKENS) :]):
         raise InputError(f"{CHARACTERS} is not a model of the characters of words")
-    separators = SeparatorModel.of_stored(config.separators)
+    separators = SeparatorModel(config.separators)
     return SpelledModel(inner, Speller(characters), separators, known_mass=float.fromhex(config.known_mass))

@@ -17,8 +17,7 @@ from lmgauge.digests import digest
 from lmgauge.errors import UsageError
 from lmgauge.models.protocol import OF_TEXT, LanguageModel
 from lmgauge.models.spelling.separators import SeparatorModel, SeparatorScores
-from lmgauge.models.spelling.speller import Speller, Spelling
-from lmgauge.models.spelling.unseen_characters import UnseenCharacters
+from lmgauge.models.spelling.speller import Speller, Spelling, UnseenCharacters
 from lmgauge.models.spelling.writing import EventWriter
 from lmgauge.models.wrapped import WrappedModel
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, unescaped

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -152,38 +152,21 @@ class SeparatorModel:
     # divided: True if ASCII white space, and nothing else, divides tokens: then separators between them are never empty,
     # and what follows need not be known to predict them.
 
-    def __init__(
-        self,
-        known: tuple[str, ...],
-        counts: Mapping[tuple[int, int], int],
-        spelling: Mapping[tuple[str, str], int],
-        *,
-        divided: bool,
-    ) -> None:
-        self.known, self.counts, self.spelling, self.divided = known, dict(counts), dict(spelling), divided
-        self.alphabet = BETWEEN_WORDS if divided else WHITE_SPACE
-        self._numbers = {text: i for i, text in enumerate(known)}
+    def __init__(self, stored: StoredSeparators) -> None:
+        self._stored, self.divided, self.known = stored, stored.divided, tuple(stored.known)
+        self.counts = {(context, which): n for context, which, n in stored.counts}
+        self.spelling = {(before, following): n for before, following, n in stored.spelling}
+        self.alphabet = BETWEEN_WORDS if stored.divided else WHITE_SPACE
+        self._numbers = {text: i for i, text in enumerate(self.known)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `of_stored` takes, as JSON values."""
-        return {
-            "divided": self.divided,
-            "known": list(self.known),
-            "counts": [[context, which, n] for (context, which), n in sorted(self.counts.items())],
-            "spelling": [[before, following, n] for (before, following), n in sorted(self.spelling.items())],
-        }
-
-    @classmethod
-    def of_stored(cls, stored: StoredSeparators) -> SeparatorModel:
-        """Return the model whose `to_dict` was stored."""
-        counts = {(context, which): n for context, which, n in stored.counts}
-        spelling = {(before, following): n for before, following, n in stored.spelling}
-        return cls(tuple(stored.known), counts, spelling, divided=stored.divided)
+        """Return what is stored, as JSON values."""
+        return dict(vars(self._stored))
 
     def summary(self) -> dict[str, float]:
         """Return what was learned, as plain values."""
         # -> how many were seen, of how many kinds; which share is a single space; and the mean bits that one of them costs.
-        table, rows = self._table, self._row_of_context
+        rows, table = self._tables
         seen = max(1, sum(self.counts.values()))
         space = self._numbers.get(" ", -1)
         nats = math.fsum(-n * float(table[rows[context], which]) for (context, which), n in self.counts.items())
@@ -209,7 +192,8 @@ class SeparatorModel:
 
     def probabilities(self, context: int) -> NDArray[np.float64]:
         """Return the probabilities of separators in a context, float64 [known + 1]; the last is that of all unknown ones."""
-        p: NDArray[np.float64] = np.exp(self._table[self._row_of_context[context]])
+        row_of_context, table = self._tables
+        p: NDArray[np.float64] = np.exp(table[row_of_context[context]])
         p[-1] *= self._unknown[context // (AROUND * _BEFORE)]
         return p
 
@@ -307,14 +291,6 @@ class SeparatorModel:
         mixed: NDArray[np.float64] = p / (counts.total() + 1)
         return mixed
 
-    @property
-    def _row_of_context(self) -> NDArray[np.int32]:
-        return self._tables[0]
-
-    @property
-    def _table(self) -> NDArray[np.float64]:
-        return self._tables[1]
-
 
 def _counted(keys: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     # Different keys, below a bound, and how often each occurs.
@@ -367,4 +343,6 @@ class SeparatorCounts:
                 counts[context * _BEFORE + looked_back_at[before], int(rank[which])] += n
         for text in texts:  # each once: what new ones are like
             spelling.update(zip(["", *text], [*text, ""], strict=True))
-        return SeparatorModel(tuple(texts[i] for i in order), counts, spelling, divided=self._divided)
+        listed = [(context, which, n) for (context, which), n in sorted(counts.items())]
+        steps = [(before, following, n) for (before, following), n in sorted(spelling.items())]
+        return SeparatorModel(StoredSeparators(self._divided, [texts[i] for i in order], listed, steps))

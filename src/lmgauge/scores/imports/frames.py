@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from lmgauge.choices import LogUnit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.readable import first_few, visible
-from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, score_of
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, score_of
 
 _TOKENS = ("token", "word", "piece")
 _SENTENCES = ("sentence_id", "sent_id", "sentid", "sentence", "segment", "item", "text_id", "id")
@@ -125,3 +125,6 @@ def _of_table(file: LogFile, log: Log) -> Iterator[_Sentence]:
         where = f"{file.path}, line {part[0].number}"
         values = [score_of(row.fields[columns.score], f"{file.path}, line {row.number}") for row in part]
         yield where, [str(row.fields[columns.token]) for row in part], values
+
+
+OUTPUT = ProgramOutput(recognizes, parse)

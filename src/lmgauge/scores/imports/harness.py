@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lmgauge.errors import InputError
-from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, shown
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, shown
 
 
 def recognizes(head: bytes) -> bool:
@@ -77,3 +77,6 @@ def _member(value: Any, name: str, kind: type | tuple[type, ...], where: str) ->
         what = f"{name} is {shown(member)}" if isinstance(value, dict) and name in value else f"has no {name}"
         raise InputError(f"{where}: {what}; was it written by the program that it was read as?")
     return member
+
+
+OUTPUT = ProgramOutput(recognizes, parse, unit="document", has_text=True)

@@ -243,3 +243,19 @@ def printable(piece: Piece) -> str:
     if isinstance(piece, bytes):
         return piece.decode("utf-8", "replace")
     return _SURROGATES.sub("\ufffd", piece)
+
+
+@dataclass(frozen=True)
+class ProgramOutput:
+    """What a program writes."""
+
+    recognizes: Callable[[bytes], bool]  # returns True for the first bytes of its output
+    # yields the segments of a file; None for a score table, which is rows already
+    parse: Callable[[LogFile, Log], Iterator[LoggedSegment]] | None = None
+    unit: str = "token"  # of its tokens, as signatures name it
+    words: bool = False  # True if tokens are the words of a text, between white space
+    places: bool = True  # True if what it writes has a place in the text
+    has_text: bool = False  # True if it writes the text of every segment
+
+
+SCORE_TABLE = ProgramOutput(lambda head: False)  # known by its columns

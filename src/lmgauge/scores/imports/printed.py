@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lmgauge.errors import InputError
-from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, number, score_of, shown
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, number, score_of, shown
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
 
 
@@ -274,3 +274,8 @@ def parse_llama_cpp(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
         "first half of each chunk, and the tail of the text behind the last, have no score",
         seen,
     )
+
+
+OF_LLAMA_CPP = ProgramOutput(recognizes_llama_cpp, parse_llama_cpp, unit="chunk", places=False)
+OF_SRILM = ProgramOutput(recognizes_srilm, parse_srilm, unit="word", words=True)
+OF_KENLM = ProgramOutput(recognizes_kenlm, parse_kenlm, unit="word", words=True)

@@ -1,63 +1,59 @@
-"""The programs whose scores are read, a row each: how their output is recognized, and what reads it."""
+"""The programs whose scores are read, a row each: what recognizes their output, and what reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from lmgauge.choices import PROGRAMS, LogUnit, Program
+from lmgauge.choices import PROGRAMS, LogUnit
 from lmgauge.errors import InputError, UsageError
+from lmgauge.plugins import Plugins
 from lmgauge.readable import first_few
 from lmgauge.records.formats import format_of
-from lmgauge.scores.imports import frames, harness, printed, replies
-from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment
+from lmgauge.scores.imports.frames import is_table
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput
 
-
-@dataclass(frozen=True)
-class ProgramOutput:
-    """What a program writes."""
-
-    recognizes: Callable[[bytes], bool]  # returns True for the first bytes of its output
-    # yields the segments of a file; None for a score table, which is rows already
-    parse: Callable[[LogFile, Log], Iterator[LoggedSegment]] | None = None
-    unit: str = "token"  # of its tokens, as signatures name it
-    words: bool = False  # True if tokens are the words of a text, between white space
-    places: bool = True  # True if what it writes has a place in the text
-    has_text: bool = False  # True if it writes the text of every segment
-
-
-OUTPUTS: dict[Program, ProgramOutput] = {
-    "lm-evaluation-harness": ProgramOutput(harness.recognizes, harness.parse, unit="document", has_text=True),
-    "vllm": ProgramOutput(replies.recognizes_vllm, replies.parse_vllm),
-    "openai": ProgramOutput(replies.recognizes_openai, replies.parse_openai),
-    "llama.cpp": ProgramOutput(printed.recognizes_llama_cpp, printed.parse_llama_cpp, unit="chunk", places=False),
-    "srilm": ProgramOutput(printed.recognizes_srilm, printed.parse_srilm, unit="word", words=True),
-    "kenlm": ProgramOutput(printed.recognizes_kenlm, printed.parse_kenlm, unit="word", words=True),
-    "minicons": ProgramOutput(frames.recognizes, frames.parse),
-    "score-table": ProgramOutput(lambda head: False),  # known by its columns
-}
-"""In the order in which they are tried: what is more special first."""
+IMPORTERS = Plugins(
+    "importers",
+    """
+    lm-evaluation-harness = lmgauge.scores.imports.harness:OUTPUT
+    vllm = lmgauge.scores.imports.replies:OF_VLLM
+    openai = lmgauge.scores.imports.replies:OF_OPENAI
+    llama.cpp = lmgauge.scores.imports.printed:OF_LLAMA_CPP
+    srilm = lmgauge.scores.imports.printed:OF_SRILM
+    kenlm = lmgauge.scores.imports.printed:OF_KENLM
+    minicons = lmgauge.scores.imports.frames:OUTPUT
+    score-table = lmgauge.scores.imports.log:SCORE_TABLE
+    """,
+)
+"""A `ProgramOutput` by the name of the program, in the order in which they are tried: what is more special first."""
 
 
 @dataclass(frozen=True)
 class Logs:
     """Files of one program, opened."""
 
-    program: Program
+    program: str
     files: tuple[LogFile, ...]
     log: Log  # what is found out while they are read
 
+    @cached_property
+    def output(self) -> ProgramOutput:
+        """Return what the program writes."""
+        output: ProgramOutput = IMPORTERS.find(self.program)
+        return output
+
     def segments(self) -> Iterator[LoggedSegment]:
         """Yield what the program wrote of each segment, file by file."""
-        parse = OUTPUTS[self.program].parse
-        assert parse is not None, "a score table has rows, not segments"
+        assert self.output.parse is not None, "a score table has rows, not segments"
         for file in self.files:
-            yield from parse(file, self.log)
+            yield from self.output.parse(file, self.log)
 
 
 def open_logs(
-    paths: Sequence[Path], program: Program | None = None, log_unit: LogUnit | None = None, logprob: str | None = None
+    paths: Sequence[Path], program: str | None = None, log_unit: LogUnit | None = None, logprob: str | None = None
 ) -> Logs:
     """Open files that a program wrote."""
     if not paths:
@@ -75,22 +71,25 @@ def open_logs(
         if own != chosen:
             raise UsageError(f"{paths[0]} is of {chosen}, and {file.path} of {own}: import the files of each on their own")
     assert chosen is not None
-    if OUTPUTS[chosen].parse is None:
+    logs = Logs(chosen, files, log)
+    if logs.output.parse is None:
         log.states("nats", "a score table")
         if len(files) > 1:
             raise UsageError(f"{paths[0]} is a score table, which is of a whole text: import each on its own")
-    return Logs(chosen, files, log)
+    return logs
 
 
-def _recognized(file: LogFile) -> Program:
-    known = next((name for name, output in OUTPUTS.items() if output.recognizes(file.head)), None)
+def _recognized(file: LogFile) -> str:
+    known = _first_that_recognizes(file, IMPORTERS.ours)
     if known is not None:
         return known
     names = file.columns()
     if {"segment", "logprob"} <= {*names}:
         return "score-table"
-    if frames.is_table(names):
+    if is_table(names):
         return "minicons"
+    if (of_plugin := _first_that_recognizes(file, IMPORTERS.names()[len(IMPORTERS.ours) :])) is not None:
+        return of_plugin
     if names and format_of(file.path) != "text":
         raise InputError(
             f"{file.path}: is a table with the columns {first_few(names)}; name the one with the "
@@ -100,3 +99,7 @@ def _recognized(file: LogFile) -> Program:
         f"{file.path}: is not output that lmgauge knows ({', '.join(PROGRAMS)}); name the program with --program, or "
         "write a score table (JSON lines with segment and logprob)"
     )
+
+
+def _first_that_recognizes(file: LogFile, names: Iterable[str]) -> str | None:
+    return next((name for name in names if IMPORTERS.find(name).recognizes(file.head)), None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lmgauge.errors import InputError
-from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, number
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, number
 from lmgauge.scores.spans import Piece
 
 OWN_OUTPUT = (
@@ -239,3 +239,6 @@ def _replies(file: LogFile, log: Log, program: str) -> Iterator[tuple[str, Mappi
             # What is generated is counted for all choices together; one of several says nothing of its own.
             own = {"usage": None} if several else {}
             yield f"{where}, choice {place}" if len(choices) > 1 else where, reply | {"choices": [choice]} | own
+
+
+OF_VLLM, OF_OPENAI = ProgramOutput(recognizes_vllm, parse_vllm), ProgramOutput(recognizes_openai, parse_openai)

@@ -7,8 +7,21 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.errors import UsageError
+from lmgauge.plugins import Plugins
 from lmgauge.tasks.texts import References, Texts
 
+METRICS = Plugins(
+    "metrics",
+    """
+    bleu = lmgauge.tasks.metrics.bleu:BLEU
+    cer = lmgauge.tasks.metrics.error_rates:CER
+    chrf = lmgauge.tasks.metrics.chrf:ChrF
+    ter = lmgauge.tasks.metrics.ter:TER
+    wer = lmgauge.tasks.metrics.error_rates:WER
+    """,
+)
+"""The class of a metric by its name; its fields are options."""
 SACREBLEU_VERSION = "2.6.0"
 """The sacreBLEU whose digits BLEU, chrF and TER are."""
 
@@ -158,3 +171,13 @@ def signature_of(keys: dict[str, str]) -> str:
 def reference_key(references: int | None) -> dict[str, str]:
     """Return the signature's key for a number of references per segment; None where the number varies."""
     return {"nrefs": "var" if references is None else str(references)}
+
+
+def metric_named(metric: TaskMetric | str, **options: Any) -> TaskMetric:
+    """Return a metric, or the one of a name."""
+    if not isinstance(metric, str):
+        return metric
+    kind: type[TaskMetric] | None = METRICS.find(metric)
+    if kind is None:
+        raise UsageError(f"metric {metric!r}: choose one of {', '.join(METRICS.names())}")
+    return kind(**options)

@@ -82,11 +82,11 @@ def _read(
     rows: Iterable[Said]
     if format_of(source.stored_path, None) == "trn" or (lines and _end_with_ids(lines, ids)):
         spoken = [(number, one) for number, line in lines for one in read_trn(iter([(line, f"{source.name}:{number}")]))]
-        several = next((number for number, one in spoken if one.lattice is not None), None)
-        if several is not None:
-            what = "the reference has alternatives, and one reading is needed here; write it plainly"
-            raise InputError(f"{source.name}:{several}: {what}")
-        rows, notes = [(number, one.id, one.text) for number, one in spoken], marks_notes(source.name, dict(spoken).values())
+        rows = [(number, one.id, one.text) for number, one in spoken]
+        notes = list(marks_notes(source.name, dict(spoken).values()))
+        if several := sum(one.readings is not None for _, one in spoken):
+            count = "1 reference has" if several == 1 else f"{several:,} references have"
+            notes.append(f"{source.name}: {count} alternatives, of which the first is taken")
     elif source.format == "text" and first.lstrip().startswith("{"):
         rows = _of_records(object_rows(lines, source.name), source.name, reading, what)
     elif source.format == "text" or (lines and reading.field not in first.split("\t")):

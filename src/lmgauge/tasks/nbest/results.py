@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from lmgauge.errors import UsageError
 from lmgauge.files import writing_or_printing
@@ -19,7 +19,7 @@ from lmgauge.tasks.metrics.error_rates import ErrorRates
 from lmgauge.tasks.metrics.protocol import Floats
 from lmgauge.tasks.nbest.lists import NbestLists, is_cost
 from lmgauge.tasks.texts import Integers
-from lmgauge.tasks.transcripts import format_of, trn_line
+from lmgauge.tasks.transcripts import format_of
 
 FIRST, RESCORED = "first of the list", "rescored"
 """Names of the two systems that are compared."""
@@ -150,25 +150,20 @@ class Rescored(Tabled):
         """Write the best hypothesis of each list, in the order of the lists.
 
         Args:
-            path: of the file: JSONL with id, text, rank, scores and total where it ends in .jsonl; sclite's form, words and
-                id on a line, where it ends in .trn; else Kaldi's, id and words. "-" is standard output.
+            path: of the file: JSONL with id, text, rank, scores and total where it ends in .jsonl; else Kaldi's form, id and
+                words on a line. "-" is standard output.
 
         Raises:
             OutputError: it cannot be written; nothing is left behind.
-            UsageError: the name has the ending of another format, or an id or a word cannot be written in this form.
+            UsageError: the name has the ending of another format, or an id has white space and is to be written as Kaldi's.
         """
-        form = form_of_best(path)
-        if form == "jsonl":
+        if is_jsonl(path):
             self._write(path, (_record(row, self._score_names) for row in self.to_rows() if row["best"]))
-        elif form == "trn":
-            self._write(path, map(trn_line, self.ids, self.texts))
-        else:
-            spaced = next((name for name in self.ids if len(name.split()) != 1), None)
-            if spaced is not None:
-                raise UsageError(
-                    f"-o {path}: the id {spaced!r} has white space, which parts id and words there; write .jsonl"
-                )
-            self._write(path, (" ".join([name, *text.split()]) for name, text in zip(self.ids, self.texts, strict=True)))
+            return
+        spaced = next((name for name in self.ids if len(name.split()) != 1), None)
+        if spaced is not None:
+            raise UsageError(f"-o {path}: the id {spaced!r} has white space, which parts id and words there; write .jsonl")
+        self._write(path, (" ".join([name, *text.split()]) for name, text in zip(self.ids, self.texts, strict=True)))
 
     def write_scores(self, path: str | os.PathLike[str]) -> None:
         """Write all hypotheses with the scores of the models added, as JSONL that `lmgauge.rescore` reads.
@@ -193,13 +188,13 @@ class Rescored(Tabled):
             file.write((for_output(text) if os.fspath(path) == "-" else text).encode())
 
 
-def form_of_best(path: str | os.PathLike[str]) -> Literal["jsonl", "trn", "kaldi"]:
-    """Return the form in which the best hypotheses are written to a file of this name, which is how they are read again."""
+def is_jsonl(path: str | os.PathLike[str]) -> bool:
+    """Return whether the best hypotheses are written to a file as JSONL, by its name; else as lines with id and words."""
     suffix = os.path.splitext(path)[1].lower()
     known = format_of(os.fspath(path), None) or BY_SUFFIX.get(suffix, "text")
-    if known not in ("kaldi", "text", "trn", "jsonl") or suffix in COMPRESSIONS:
-        raise UsageError(f"-o {os.fspath(path)}: the best hypotheses are written as .txt, .trn or .jsonl, not as {suffix}")
-    return "jsonl" if known == "jsonl" else "trn" if known == "trn" else "kaldi"
+    if known not in ("kaldi", "text", "jsonl") or suffix in COMPRESSIONS:
+        raise UsageError(f"-o {os.fspath(path)}: the best hypotheses are written as .txt or .jsonl, not as {suffix}")
+    return known == "jsonl"
 
 
 def _record(row: dict[str, Any], names: tuple[str, ...]) -> str:

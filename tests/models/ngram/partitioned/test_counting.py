@@ -94,6 +94,6 @@ def test_streams_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="too long"):
         _native.route_requests(np.ones(5, np.uint32), 3, [np.ones(1, np.uint8)], [np.zeros(0, np.uint32)])
     with pytest.raises(ValueError, match="shorter"):
-        _native.PartitionCounter(3, 1, 0, [1, 1]).add(np.ones(3, np.uint32))
+        _native.PartitionCounter(3, 1, 0, [1, 1]).add(np.ones(3, np.uint32), True)
     with pytest.raises(ValueError, match="row"):
         _native.count_rows(np.array([2], np.uint32), np.zeros(2, np.uint32))

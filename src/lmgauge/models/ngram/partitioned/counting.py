@@ -66,10 +66,8 @@ def _count(taken: tuple[Shape, int, list[int], list[Stored]], read: Read) -> Ite
     shape, partition, expected, ids = taken
     counter = _native.PartitionCounter(shape.order, shape.partitions, partition, expected)
     for chunk in ids:
-        rows, fresh = counter.add(read(chunk))
-        if shape.linked:
-            yield rows
-            yield fresh
+        made = counter.add(read(chunk), shape.linked)
+        yield from made if shape.linked else ()
     for k in reversed(shape.orders):
         columns = [np.empty(counter.rows(k), np.uint32) for _ in range(3)]
         counter.take(k, *columns)

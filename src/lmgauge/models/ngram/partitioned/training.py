@@ -45,8 +45,6 @@ from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS
 from lmgauge.threads import thread_count
 from lmgauge.work.engine import Engine
-from lmgauge.work.folder_engine import FolderEngine
-from lmgauge.work.ray_engine import RayEngine
 
 _PROCESS_BYTES = 64 << 20  # of a process of its own, before it does anything
 _STORE = 0.4  # of the memory: arrays between tasks, where a cluster holds them
@@ -168,11 +166,15 @@ def _planned(settings: NgramTrainingSettings, text: ReadText, limits: MemoryLimi
 def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> Iterator[Engine]:
     # What runs the tasks; what is in a folder is removed if the block came to its end.
     if limits.ray is not None:
+        from lmgauge.work.ray_engine import RayEngine
+
         with RayEngine(
             limits.ray, workers=limits.workers, store_bytes=max(_LEAST_STORE, int(_STORE * limits.memory))
         ) as cluster:
             yield cluster
         return
+    from lmgauge.work.folder_engine import FolderEngine
+
     folder = limits.work_folder(output)
     with FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume) as engine:
         try:

@@ -1,10 +1,13 @@
-// A reader of n-gram models as Python holds it: the tables, the vocabulary that words go through, and how text is cut.
+// Texts through a reader of an n-gram model: states that are held between calls, short texts in one call, KenLM's calls.
 #pragma once
 
 #include <algorithm>
-#include <memory>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
 
-#include "bindings.hpp"
 #include "reader.hpp"
 
 namespace lmgauge {
@@ -58,54 +61,52 @@ class State {
 // As `State`, for those who write into their states.
 class WrittenState : public State {};
 
-// What the reader of a model does with text: how it is cut (-1: elsewhere), what a reserved word means, whether `</s>` is an
-// event; and what to call with a reason and a word when a call must be refused: it raises.
-struct ReaderOptions {
+// What the reader of a model does with text: how it is cut (-1: elsewhere), what a reserved word means, whether `</s>` is an event.
+struct TextOptions {
     int mode;
     ReservedPolicy reserved;
     bool eos;
-    nb::object refuse;
 };
 
-class BoundReader {
+// Logarithms of all events, where those of each text end, and their sums.
+struct ScoredLines {
+    std::vector<double> logprob;
+    std::vector<std::int64_t> ends;
+    std::vector<double> sums;
+};
+
+class TextReader {
   public:
-    // `arrays`: what the reader looks into; it lives as long as this.
-    BoundReader(std::unique_ptr<NgramReader> reader, std::shared_ptr<const void> arrays, PythonOf<ReadVocabulary> vocabulary, ReaderOptions options);
+    static constexpr std::size_t kShort = 2048;      // bytes of a text that is scored at once
+    static constexpr double kRounding = 1e-6;        // of products of single-precision numbers: a probability above one by less is one
 
-    const NgramReader& reader() const { return *reader_; }
-    std::uint64_t owner() const { return owner_; }
-    bool has_word(nb::handle word) const { return find(bytes_of(word)) >= 0; }
-    std::uint32_t word_id(nb::handle word) const;
+    TextReader(const NgramReader& reader, const VocabularyView& words, const TextOptions& options)
+        : reader_(reader), words_(words), options_(options) {}
 
-    State begin(bool bos) const;
-    nb::tuple step(const State& state, nb::handle word) const;
+    // The id of a word, -1 if it is unknown; that of one which begins as reserved words do; none where its use is refused.
+    std::int64_t find(std::string_view word) const;
+    std::optional<std::uint32_t> find_reserved(std::string_view word) const;
+    // Steps of many states at once.
     void step_all(View<Cell> from, View<std::uint32_t> words, MutableView<Cell> to, MutableView<double> logprob) const;
-    // The natural logarithms of the events of a sentence, a tuple; None where the text has to go the long way.
-    nb::object score_line(nb::str text) const;
-    // The same of many texts: (logarithms of all events, where those of each text end, their sums), arrays; or None.
-    nb::object score_lines(nb::list texts) const;
+    // The natural logarithms of the events of a sentence, how many; none where the text has to go the long way.
+    std::optional<std::size_t> score_line(std::string_view text, std::array<double, kShort + 1>& logprobs) const;
+    // The same of many texts, one behind the other in `data`; no sums where one has to go the long way.
+    ScoredLines score_lines(std::string_view data, View<std::int64_t> starts, std::vector<std::int64_t> ends) const;
 
     // KenLM's calls: words as they are, log10 in single precision.
-    void begin_written(bool bos, WrittenState& state) const;
-    Step step_written(const WrittenState& from, nb::handle word, WrittenState& to, bool& oov) const;
-    float score_words(nb::handle sentence, bool bos, bool eos) const;
-    nb::list full_scores(nb::handle sentence, bool bos, bool eos) const;
+    float score_words(std::string_view sentence, bool bos, bool eos) const;
+    std::vector<std::tuple<float, int, bool>> full_scores(std::string_view sentence, bool bos, bool eos) const;
 
   private:
-    [[noreturn]] void refuse(const char* reason, nb::handle about) const;
-    void check(const State& state) const;
-    double checked(double logprob, std::uint32_t word, nb::handle about) const;
-    std::string_view bytes_of(nb::handle text) const;
-    std::int64_t find(std::string_view word) const;
     template <class F>
-    void walk_words(nb::handle sentence, bool bos, bool eos, F&& visit) const;
+    void walk_words(std::string_view sentence, bool bos, bool eos, F&& visit) const;
 
-    std::unique_ptr<NgramReader> reader_;
-    std::shared_ptr<const void> arrays_;
-    PythonOf<ReadVocabulary> vocabulary_;
+    const NgramReader& reader_;
     VocabularyView words_;
-    ReaderOptions options_;
-    std::uint64_t owner_;
+    TextOptions options_;
 };
+
+constexpr double kLog10E = 0.43429448190325182765;
+inline float as_log10(double logprob) { return static_cast<float>(logprob * kLog10E); }
 
 }  // namespace lmgauge
