@@ -4,7 +4,7 @@ from lmgauge.api.doctor import Checkup as Checkup
 from lmgauge.api.info import Info as Info
 from lmgauge.api.rows import RunRows as RunRows
 from lmgauge.cluster.shards import FinishedShard as FinishedShard
-from lmgauge.evaluation.audit.results import Audit as Audit
+from lmgauge.evaluation.audit.checks import Audit as Audit
 from lmgauge.evaluation.choices.results import Choices as Choices
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons

@@ -123,7 +123,7 @@ def overview_of(
 ) -> Overview:
     """Work out all that a page says of runs."""
     from lmgauge.api.verdicts import behind
-    from lmgauge.evaluation.audit.results import read_audit
+    from lmgauge.evaluation.audit.checks import read_audit
     from lmgauge.evaluation.overview import overview
     from lmgauge.progress import say_progress
 

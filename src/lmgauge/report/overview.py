@@ -98,12 +98,7 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     each = evaluations.blocks(named)
     charted = any(isinstance(block, doc.ChartData) for block in each)
     yield from _section("The models, each on its own", (*each, *(() if charted else _forest(overview))))
-<<<<<<< HEAD
-    matrix = group_matrix(overview.runs, overview.diagnoses, compared)
-=======
-    yield from _curve(overview)
     matrix = group_matrix(overview.diagnoses, compared)
->>>>>>> main
     if matrix is not None:
         yield from _section("Group by group", tuple(_matrix(matrix, overview)))
     for item in compared:
@@ -152,16 +147,8 @@ def _matrix(matrix: GroupMatrix, overview: Overview) -> Iterator[doc.Block]:
         for name, rows in zip(overview.runs[1:], map(dict.values, matrix.paired[1:]), strict=True)
     ]
     if any(value is not None for one in differences for value in one.y):
-<<<<<<< HEAD
-        title, y = f"Difference from {matrix.runs[0]} by group, with 95 % intervals", "difference in bits per byte"
+        title, y = f"Difference from {overview.runs[0]} by group, with 95 % intervals", "difference in bits per byte"
         yield doc.differences("group-differences", title, "group", y, "bits", differences, cut="group")
-=======
-        title = f"Difference from {overview.runs[0]} by group, with 95 % intervals"
-        yield doc.ChartData(
-            "group-differences", title, "group", "difference in bits per byte", "bits", tuple(differences),
-            kind="intervals", better="lower", rule=0.0, rule_name="no difference", cut="group",
-        )  # fmt: skip
->>>>>>> main
 
 
 def _matrix_table(matrix: GroupMatrix, overview: Overview) -> doc.Table:
