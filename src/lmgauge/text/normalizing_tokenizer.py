@@ -28,7 +28,7 @@ class NormalizingTokenizer(TokenizerBase):
 
     def __init__(self, inner: Tokenizer, normalizer: NormalizerName) -> None:
         check_normalizer(normalizer)
-        self.inner = inner.inner if isinstance(inner, NormalizingTokenizer) else inner
+        self.inner: Tokenizer = inner.inner if isinstance(inner, NormalizingTokenizer) else inner
         self.normalizer = normalizer
         self.name = f"{normalizer}+{self.inner.name}"
         self.unit: TokenUnit = self.inner.unit
