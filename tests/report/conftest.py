@@ -16,7 +16,7 @@ from tests.tasks.share import Share, compared, grouped
 import lmgauge
 from lmgauge.api.info import Info
 from lmgauge.evaluation.clean_subset import SplitEvaluation
-from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
+from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.diagnosis.spelling_costs import PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
