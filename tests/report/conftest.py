@@ -16,7 +16,7 @@ from tests.tasks.share import Share, compared, grouped
 import lmgauge
 from lmgauge.api.info import Info
 from lmgauge.evaluation.clean_subset import SplitEvaluation
-from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
+from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.diagnosis.spelling_costs import PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
@@ -26,7 +26,7 @@ from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings
 from lmgauge.filtering.results import Bins, Drawn, Example, PlanSummary, Problem, Tally
 from lmgauge.filtering.rules import Reason, judge
 from lmgauge.filtering.selection import SelectedShare, Selection, SelectionExample
-from lmgauge.models.mixture.weights import fit_weights
+from lmgauge.models.mixture.mixing import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.numerics.intervals import Interval

@@ -156,21 +156,15 @@ def _worst(title: str, tokens: Sequence[WorstToken]) -> Iterator[doc.Block]:
     # Table of events: where, how far apart, the token in its context, and what each model expected.
     if not tokens:
         return
-    columns = [
-        doc.Column("segment", [f"{token.segment + 1:,}" for token in tokens], 3),
+    columns = (
+        doc.Column("segment", [f"{one.segment + 1:,}" for one in tokens], 3),
         *doc.columns(tokens, "kl_nats", "p_a", "p_b"),
-    ]
-    if all(token.top_a is not None for token in tokens):
-        columns.append(
-            doc.labels("A expects", [_expected(token.top_a, token.top_a_probability) for token in tokens], drop=2)
-        )
-        columns.append(
-            doc.labels("B expects", [_expected(token.top_b, token.top_b_probability) for token in tokens], drop=1)
-        )
-    shown = [doc.Tokens((token.context[-_AROUND:], token.text), meant=1) for token in tokens]
-    columns.append(doc.Column("the token in its text", shown, align="left"))
-    yield doc.Table(tuple(columns), title, anchors=tuple(token.segment for token in tokens))
-
-
-def _expected(token: str | None, p: float | None) -> str:
-    return f"{token!r} {number(p, 2)}"
+        doc.labels("A expects", [f"{one.top_a!r} {number(one.top_a_probability, 2)}" for one in tokens], drop=2),
+        doc.labels("B expects", [f"{one.top_b!r} {number(one.top_b_probability, 2)}" for one in tokens], drop=1),
+        doc.Column(
+            "the token in its text",
+            [doc.Tokens((one.context[-_AROUND:], one.text), meant=1) for one in tokens],
+            align="left",
+        ),
+    )
+    yield doc.Table(columns, title, anchors=tuple(one.segment for one in tokens))
