@@ -15,13 +15,12 @@ from lmgauge.report import (
     audit,
     calc,
     comparison,
-    correlation,
     divergence,
     evaluations,
     info,
+    models,
     overlap,
     tasks,
-    training,
 )
 from lmgauge.report.blocks import ChartData, Document, Ladder
 from lmgauge.tasks.correlation import correlate
@@ -151,7 +150,7 @@ def test_groups_of_segments_are_drawn_by_system() -> None:
 
 def test_a_correlation_names_its_points() -> None:
     found = correlate(["a", "b", "c", "d"], [10.0, 20.0, 40.0, 80.0], [4.0, 3.0, 2.5, 1.0])
-    chart = charts(correlation.blocks(found))["correlation"]
+    chart = charts(tasks.correlation_blocks(found))["correlation"]
     assert (chart.kind, chart.log_x, chart.series[0].names) == ("scatter", found.log_x, found.systems)
 
 
@@ -180,13 +179,13 @@ HISTORY = [
 
 
 def test_loss_curves_of_a_training() -> None:
-    loss, rate = (block for block in training.history_blocks(HISTORY) if isinstance(block, ChartData))
+    loss, rate = (block for block in models.history_blocks(HISTORY) if isinstance(block, ChartData))
     assert [(one.name, one.x, one.y) for one in loss.series] == [
         ("training text", (1, 2), (90.0, 80.0)),
         ("validation text", (1, 2), (95.0, None)),
     ]
     assert (loss.better, rate.series[0].y) == ("lower", (1.0, 0.5))
-    assert training.charts(HISTORY[:1]) == ()
+    assert models.training_charts(HISTORY[:1]) == ()
 
 
 def test_what_is_in_a_trained_network_has_its_loss_curves() -> None:

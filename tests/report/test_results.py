@@ -10,7 +10,7 @@ import pytest
 from tests.report.conftest import HOSTILE
 
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.report import alignments, audit, candidates, correlation, diagnosis, divergence, mixture, overlap
+from lmgauge.report import audit, diagnosis, divergence, models, overlap, tasks
 from lmgauge.report.blocks import ChartData, Document, Number, Range, Table, Verdict
 from lmgauge.report.terminal import as_text
 from lmgauge.tasks.alignment import AlignedSegment, ErrorCounts, align
@@ -96,7 +96,7 @@ def test_a_divergence_by_slices_is_in_nats(results: dict[str, Any]) -> None:
 
 def test_candidates_have_a_verdict_a_row_each_and_tests(results: dict[str, Any]) -> None:
     found = results["candidates"]
-    document = candidates.blocks(found)
+    document = divergence.candidate_blocks(found)
     verdict = next(block for block in document if isinstance(block, Verdict))
     closest = min(found, key=lambda item: item.kl_ab_nats.value)
     assert f"{closest.b} is closest to" in verdict.text
@@ -106,7 +106,7 @@ def test_candidates_have_a_verdict_a_row_each_and_tests(results: dict[str, Any])
     assert len(tests.rows) == len(found.tests) == 6
     assert [row[2].value for row in tests.rows] == pytest.approx([test.difference for test in found.tests])
     far = replace(found[0], kl_ab_nats=replace(found[0].kl_ab_nats, value=math.inf, interval=None))
-    infinite = candidates.blocks(replace(found, items=(far, far)))
+    infinite = divergence.candidate_blocks(replace(found, items=(far, far)))
     assert "No candidate is a finite divergence from" in next(b.text for b in infinite if isinstance(b, Verdict))
 
 
@@ -137,7 +137,7 @@ def test_an_audit_begins_with_its_conclusion(results: dict[str, Any]) -> None:
 
 def test_a_mixture_sums_up_its_weights(results: dict[str, Any]) -> None:
     mixed = results["mixture"]
-    own, chart, notes = mixture.blocks(mixed, name="mixed", paths=["a", "b"])
+    own, chart, notes = models.mixture_blocks(mixed, name="mixed", paths=["a", "b"])
     assert isinstance(own, Table)
     assert isinstance(chart, ChartData)
     assert [(series.x, series.y) for series in chart.series] == [(("a", "b"), tuple(mixed.weights))]
@@ -149,20 +149,22 @@ def test_a_mixture_sums_up_its_weights(results: dict[str, Any]) -> None:
     assert last.value == mixed.estimation["perplexity"]
     assert own.bold == (2,)
     assert "other weights could gain" in as_text([notes])
-    assert "held-out" not in as_text(mixture.blocks(MixtureModel(mixed.components, mixed.weights)))
+    assert "held-out" not in as_text(models.mixture_blocks(MixtureModel(mixed.components, mixed.weights)))
 
 
 def test_a_correlation_begins_with_its_verdict() -> None:
     names = [str(i) for i in range(8)]
-    document = correlation.blocks(correlate(names, [float(i) for i in range(8, 0, -1)], [i**2 + 0.5 for i in range(8)]))
+    document = tasks.correlation_blocks(
+        correlate(names, [float(i) for i in range(8, 0, -1)], [i**2 + 0.5 for i in range(8)])
+    )
     assert document[0] == Verdict("good", "Systems with a higher score tend to have a lower perplexity (p < 0.0001).")
     assert charts(document)["correlation"].series[0].x == tuple(float(i) for i in range(8, 0, -1))
 
 
 def test_segments_without_errors_are_left_out() -> None:
     right = AlignedSegment(0, "one", align("a b", "a b"))
-    assert list(alignments.blocks([right])) == []
-    shown = as_text(alignments.blocks([right, AlignedSegment(1, "one", align("a b", "a c"))]))
+    assert list(tasks.alignment_blocks([right])) == []
+    shown = as_text(tasks.alignment_blocks([right, AlignedSegment(1, "one", align("a b", "a c"))]))
     assert shown.splitlines() == [
         "segment 2 of one: 1 substituted, 0 deleted, 0 inserted, 1 right",
         "REF:  a b",
@@ -172,11 +174,11 @@ def test_segments_without_errors_are_left_out() -> None:
 
 
 def test_systems_without_errors_have_none() -> None:
-    assert as_text(alignments.error_blocks({HOSTILE: ErrorCounts()}, 3)).endswith("\nnone")
+    assert as_text(tasks.error_blocks({HOSTILE: ErrorCounts()}, 3)).endswith("\nnone")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_alignments_continue_on_new_lines(width: int) -> None:
     long = AlignedSegment(0, "one", align("word " * 40, "word " * 39 + "ward"))
-    shown = as_text(alignments.blocks([long]), width)
+    shown = as_text(tasks.alignment_blocks([long]), width)
     assert max(map(len, shown.splitlines())) <= width

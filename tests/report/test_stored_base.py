@@ -4,7 +4,8 @@ from pathlib import Path
 
 from lmgauge.evaluation.divergence.results import SavedBase, Storage, StorageError
 from lmgauge.report import blocks as doc
-from lmgauge.report.stored_base import blocks, storage_blocks
+from lmgauge.report.divergence import base_blocks as blocks
+from lmgauge.report.divergence import storage_blocks
 
 
 def saved(**changes):

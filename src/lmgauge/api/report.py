@@ -143,7 +143,7 @@ def _of_training(paths: Sequence[PathLike], title: str | None) -> Report | None:
     from lmgauge.files import local_path
     from lmgauge.models.network.tokens import history_of
     from lmgauge.report.documents import Report
-    from lmgauge.report.training import history_blocks
+    from lmgauge.report.models import history_blocks
 
     folder = paths[0]
     if len(paths) > 1 or not (local_path(folder) / "config.json").is_file():

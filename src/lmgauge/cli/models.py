@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 def prune(call: Call) -> None:
     """Say where the smaller model is, and what is lost."""
-    from lmgauge.report.pruning import blocks
+    from lmgauge.report.models import pruned_blocks
 
     pruned, path = call(), call["output"]
-    call.answer({"path": path, **pruned.to_dict()}, lambda: blocks(pruned, name=path))
+    call.answer({"path": path, **pruned.to_dict()}, lambda: pruned_blocks(pruned, name=path))
 
 
 def mix(call: Call) -> None:
@@ -42,12 +42,12 @@ def cache(call: Call) -> None:
 
 def _show_mixture(call: Call, mixture: Mixture, names: Sequence[str], static: StaticMixture | None = None) -> None:
     """Show the weights of components by their names, or of a mixture made into one model, and what it is worth."""
-    from lmgauge.report.mixture import blocks, static_blocks
+    from lmgauge.report.models import mixture_blocks, static_blocks
 
     path = call["output"]
     names = names if len(names) == len(mixture.components) else ()
     if static is None:
-        shown: Any = partial(blocks, mixture)
+        shown: Any = partial(mixture_blocks, mixture)
         content = {**mixture.to_dict(), "label": mixture.label, "fingerprint": mixture.fingerprint}
     else:
         shown, content = partial(static_blocks, static), static.to_dict()
@@ -73,7 +73,7 @@ def say_made(
         return
     lines = [line]
     if learned is not None:
-        from lmgauge.report.spelling import learned as in_words
+        from lmgauge.report.models import learned as in_words
 
         lines += in_words(learned)
     for each in (*lines, *(f"note: {note}" for note in notes)):

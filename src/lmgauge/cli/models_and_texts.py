@@ -96,6 +96,6 @@ def diverged(result: CandidateDivergences, *, details: bool | None = None, llama
         details: slices of the text and worst tokens; shown if not given where there is one candidate.
         llama_cpp: print the figures as llama-perplexity --kl-divergence does, under its names.
     """
-    from lmgauge.report.candidates import blocks
+    from lmgauge.report.divergence import candidate_blocks
 
-    return blocks(result, details=details)
+    return candidate_blocks(result, details=details)

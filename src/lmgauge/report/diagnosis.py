@@ -15,7 +15,7 @@ from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.ladder import Ladder, LadderStep
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
-from lmgauge.report import evaluations, spelling
+from lmgauge.report import evaluations, models
 from lmgauge.report.formats import number, p_equals, percent, probability, signed
 from lmgauge.report.slices import example_blocks, slice_blocks
 
@@ -64,7 +64,7 @@ def parts(diagnosis: Diagnosis) -> dict[str, doc.Document]:
     )
     return {
         "baselines": tuple(_baselines(diagnosis)) if diagnosis.baselines else (),
-        "spelling": tuple(spelling.blocks(diagnosis)),
+        "spelling": tuple(models.spelling_blocks(diagnosis)),
         "slices": tuple(_slices(diagnosis)),
         "events": events,
         "segments": example_blocks(dear, diagnosis.worst_segments, names),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.errors import install_command
 from lmgauge.figures import FIGURES
 from lmgauge.report import blocks as doc
-from lmgauge.report import training
+from lmgauge.report import models
 from lmgauge.report.formats import in_words, number, percent
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def blocks(content: Mapping[str, Any]) -> doc.Document:
     if content.get("bytes") and "bytes_in_memory" in shown:
         shown["bytes_in_memory"] = f"{shown['bytes_in_memory']} ({percent(content['bytes_in_memory'] / content['bytes'])})"
     pairs = ((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None"))
-    return (doc.Lines(tuple(pairs)), *training.charts(_history(content)))
+    return (doc.Lines(tuple(pairs)), *models.training_charts(_history(content)))
 
 
 def _history(content: Mapping[str, Any]) -> list[Mapping[str, float]]:

@@ -1,19 +1,22 @@
-"""Systems scored on a task: the scores, how sure they are, their parts, and groups of segments."""
+"""Systems scored on a task: the scores, how sure they are, their parts, groups; alignments, n-best lists, correlations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from lmgauge.choices import Average
 from lmgauge.numerics.intervals import Interval
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import counted, p_equals, percent
+from lmgauge.report.formats import counted, in_words, p_equals, percent
+from lmgauge.tasks.alignment import AlignedSegment, Alignment, ErrorCounts
 from lmgauge.tasks.comparison import Systems
+from lmgauge.tasks.correlation import PERMUTATIONS, Correlation
 from lmgauge.tasks.draws import SIGNIFICANT, STUDENT
 from lmgauge.tasks.metrics.error_rates import ErrorRates
 from lmgauge.tasks.metrics.labels import F1Score, LabelScores
 from lmgauge.tasks.metrics.protocol import TaskScore
+from lmgauge.tasks.nbest.results import Rescored
 
 # Parts of a score in the order of the columns: the key in the score's dict, title, rule, digits and drop priority.
 _PARTS: tuple[tuple[str, str, doc.Form, int, int], ...] = (
@@ -206,3 +209,175 @@ def _footnotes(systems: Systems) -> Iterator[str]:
     if systems.independence:
         yield f"{systems.independence}."
     yield from systems.notes
+
+
+# -- alignments of transcripts ------------------------------------------------------------------------------------------
+def alignment_blocks(segments: Iterable[AlignedSegment]) -> Iterator[doc.Block]:
+    """Yield the segments that have an error, one after the other."""
+    for segment in segments:
+        counts = segment.alignment
+        if counts.substitutions + counts.deletions + counts.insertions:
+            yield doc.Text(
+                f"segment {segment.segment + 1:,} of {segment.system}: {counts.substitutions} substituted, "
+                f"{counts.deletions} deleted, {counts.insertions} inserted, {counts.hits} right"
+            )
+            yield doc.Aligned(counts)
+
+
+def one_alignment(alignment: Alignment) -> doc.Document:
+    """Return one alignment."""
+    return (doc.Aligned(alignment),)
+
+
+def error_counts(errors: ErrorCounts) -> doc.Document:
+    """Return all errors, the most frequent of each kind first."""
+    return tuple(_errors("Errors, most frequent first", errors.most_frequent()))
+
+
+def error_blocks(by_system: Mapping[str, ErrorCounts], count: int) -> doc.Document:
+    """Return the most frequent errors of each system."""
+    return tuple(
+        block
+        for system, counts in by_system.items()
+        for block in _errors(f"Most frequent errors of {system}", counts.most_frequent(count))
+    )
+
+
+def _errors(title: str, rows: list[tuple[int, str, str]]) -> Iterator[doc.Block]:
+    if not rows:
+        yield from (doc.Heading(title), doc.Text("none"))
+        return
+    times, kinds, units = zip(*rows, strict=True)
+    columns = (doc.numbers("times", times, form="count"), doc.labels("error", kinds), doc.labels("what", units))
+    yield doc.Table(columns, title)
+
+
+# -- n-best lists rescored ----------------------------------------------------------------------------------------------
+def rescored_blocks(rescored: Rescored) -> Iterator[doc.Block]:
+    """Yield the answer, error rates, weights, how they were tuned, notes and the signature."""
+    yield doc.Heading("N-best lists rescored")
+    yield doc.Verdict(*_answer(rescored))
+    if rescored.systems is not None:
+        yield from blocks(rescored.systems)
+    if rescored.oracle is not None and rescored.worst is not None:
+        yield _choices("What the lists allow", {"fewest errors (oracle)": rescored.oracle, "most errors": rescored.worst})
+    yield _weights(rescored)
+    if (tuning := rescored.tuning) is not None:
+        title = f"On the {counted(tuning.lists, 'list')} that the weights were tuned on"
+        rows = {"first of the list": tuning.first, "tuned": tuning.best, "fewest errors (oracle)": tuning.oracle}
+        yield _choices(title, rows, "The weights were chosen for this rate: that of other lists is higher.")
+    yield from doc.notes(_notes(rescored))
+    yield doc.Signature(rescored.signature)
+
+
+def _answer(rescored: Rescored) -> tuple[doc.Level, str]:
+    says = f"Another hypothesis is the best in {rescored.changed:,} of {counted(len(rescored.lists), 'list')}"
+    if rescored.systems is None:
+        return "fact", f"{says}."
+    before, after = rescored.systems
+    name = rescored.systems.metric
+    rates = " to ".join(in_words(doc.Number(one.score.score, 2, "percent")) for one in (before, after))
+    p = "not tested" if after.p_value is None else p_equals(after.p_value)
+    if not after.significant:
+        return "unknown", f"{says}; {name} goes from {rates}: no sure difference ({p})."
+    better = (after.difference or 0.0) < 0
+    return ("good" if better else "bad"), f"{says}; {name} {'falls' if better else 'rises'} from {rates} ({p})."
+
+
+def _choices(title: str, rows: Mapping[str, ErrorRates], *footnotes: str) -> doc.Table:
+    # What hypotheses cost that are chosen in some ways.
+    rates = list(rows.values())
+    columns = (
+        doc.labels("choice", list(rows)),
+        doc.numbers(f"{rates[0].metric} %", [100 * one.score for one in rates], 2),
+        doc.numbers("errors", [one.errors for one in rates], form="count"),
+    )
+    return doc.Table(columns, title, footnotes=footnotes)
+
+
+def _weights(rescored: Rescored) -> doc.Table:
+    unknown = {one.model: one.unknown / max(one.words, 1) for one in rescored.unknown}
+    kinds = [*["recognizer"] * len(rescored.lists.score_names), *["model"] * len(rescored.models), "length"]
+    columns = (
+        doc.labels("weight of", list(rescored.weights)),
+        doc.labels("kind", kinds, drop=1),
+        doc.numbers("weight", list(rescored.weights.values()), 4),
+        doc.numbers("unknown words", [unknown.get(name) for name in rescored.weights], 2, "percent", drop=2),
+    )
+    return doc.Table(columns, "Weights" if rescored.tuning is None else "Weights, tuned")
+
+
+def _notes(rescored: Rescored) -> Iterator[str]:
+    lists = rescored.lists
+    yield (
+        f"{counted(len(lists), 'list')}, hypotheses in all: {len(lists.texts):,}; before is the first of each list, as the "
+        "recognizer has it."
+    )
+    if rescored.tuning is not None:
+        places = f"{rescored.tuning.places} places, {rescored.tuning.lines:,} lines"
+        yield f"Weights by exact line search ({places}, seed {rescored.tuning.seed}); only their ratios matter."
+    for one in rescored.unknown:
+        if one.unknown > one.words / 4:
+            share = percent(one.unknown / one.words, 0)
+            yield f"{one.model} does not know {share} of the words: are case and punctuation those of its training text?"
+    yield from rescored.notes
+
+
+# -- correlations of numbers of systems ---------------------------------------------------------------------------------
+def correlation_blocks(correlation: Correlation) -> doc.Document:
+    """Return the verdict, a row for each system, each coefficient with what is known of it, and notes."""
+    independence = [f"{correlation.independence}."] if correlation.independence else []
+    notes = doc.notes([*_permutations(correlation), *independence, *correlation.notes])
+    return (*_correlation_verdict(correlation), _systems(correlation), *_coefficients(correlation), *notes)
+
+
+def _systems(correlation: Correlation) -> doc.Table:
+    rows = correlation.to_rows()
+    columns = (
+        doc.labels("system", [str(row["system"]) for row in rows]),
+        doc.numbers(correlation.x_name, [row["x"] for row in rows], 2),
+        doc.numbers("rank", [row["rank_x"] for row in rows], form="rank", drop=3),
+        doc.numbers(correlation.y_name, [row["y"] for row in rows], 2),
+        doc.numbers("its rank", [row["rank_y"] for row in rows], form="rank", drop=2),
+        doc.numbers("beside the expected", [row["rank_difference"] for row in rows], form="places", drop=1),
+    )
+    return doc.Table(columns, f"{_correlation_title(correlation)}, {len(rows)} systems")
+
+
+def _permutations(correlation: Correlation) -> Iterator[str]:
+    if correlation.p_value is not None:
+        drawn = f"{PERMUTATIONS:,} permutations, seed {correlation.seed}"
+        yield f"p-value of rho: {'all permutations' if correlation.exact else drawn}."
+
+
+def _correlation_title(correlation: Correlation) -> str:
+    return f"{correlation.y_name} against {correlation.x_name}"
+
+
+def _coefficients(correlation: Correlation) -> Iterator[doc.Block]:
+    known = correlation.coefficients
+    columns = [
+        doc.labels("coefficient", [name for name, _, _ in known]),
+        doc.numbers("value", [value for _, value, _ in known], 3),
+        doc.Column("95 % interval", [doc.between(ends, 3, "fixed") for _, _, ends in known]),
+    ]
+    if correlation.p_value is not None:
+        columns.append(doc.numbers("p", [correlation.p_value, *([None] * (len(known) - 1))], form="p"))
+    yield doc.Table(tuple(columns))
+    points = doc.Series("systems", correlation.x, correlation.y, names=correlation.systems)
+    names = (correlation.x_name, correlation.y_name)
+    title = _correlation_title(correlation)
+    yield doc.ChartData("correlation", title, *names, "", (points,), kind="scatter", log_x=correlation.log_x)
+
+
+def _correlation_verdict(correlation: Correlation) -> Iterator[doc.Verdict]:
+    rho, p = correlation.spearman, correlation.p_value
+    if rho is None or p is None:
+        return
+    if p >= SIGNIFICANT:
+        yield doc.Verdict("unknown", f"The ranks show no link that could not be chance ({p_equals(p)}).")
+        return
+    which = "higher" if rho > 0 else "lower"
+    yield doc.Verdict(
+        "good", f"Systems with a higher {correlation.y_name} tend to have a {which} {correlation.x_name} ({p_equals(p)})."
+    )

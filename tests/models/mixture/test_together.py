@@ -110,9 +110,9 @@ def test_a_mixture_with_a_speller_is_saved_and_replaced(tmp_path: Path) -> None:
 def test_the_report_says_that_letters_are_left_out() -> None:
     mixed = lmgauge.mix([words(order=1), words(order=2)], corpus(HELD_OUT))
     assert isinstance(mixed, SpelledModel)
-    from lmgauge.report import mixture as report
+    from lmgauge.report.models import mixture_blocks
 
-    notes = [str(block) for block in report.blocks(mixed)]
+    notes = [str(block) for block in mixture_blocks(mixed)]
     assert any("perplexities are without spelled letters" in note for note in notes)
     assert "perplexity" in mixed.estimation
 

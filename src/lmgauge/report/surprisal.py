@@ -1,19 +1,63 @@
-"""Words and regions with their surprisal: the first rows, sums, and a chart of them."""
+"""What strings and words cost: a row for each token, string or word, and the sums."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import counted
+from lmgauge.report.formats import counted, number
+from lmgauge.scores import KINDS, OOV, SPELLED
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.words.results import WordSurprisals
+    from lmgauge.models.scored_text import ScoredText, ScoredTexts
 
+# -- strings ------------------------------------------------------------------------------------------------------------
+_UNKNOWN = {KINDS[OOV]: "unknown word", KINDS[SPELLED]: "unknown word, spelled"}
+
+
+def text_blocks(scored: ScoredText) -> doc.Document:
+    """Return the text, a row for each token, and the sums."""
+    unknown = [_UNKNOWN.get(kind, "") for kind in scored.kinds]
+    columns = [
+        doc.labels("token", scored.tokens),
+        doc.numbers("nats", scored.logprobs, 4, "fixed"),
+        doc.Column("probability", [f"{math.exp(logprob):.4g}" for logprob in scored.logprobs]),
+    ]
+    if any(unknown):
+        columns.append(doc.labels("", unknown))
+    perplexity = "" if scored.perplexity is None else f", perplexity {number(scored.perplexity)}"
+    total = f"{counted(len(scored), 'event')}, {number(scored.log_probability)} nats{perplexity}"
+    return (*_scored_text(scored), doc.Table(tuple(columns)), doc.Text(total))
+
+
+def _scored_text(scored: ScoredText) -> doc.Document:
+    text = scored.text.encode()
+    parts = tuple(text[start:end].decode(errors="replace") for start, end in scored.spans)
+    return (doc.Tokens(parts),) if text else ()
+
+
+def several_texts(scored: ScoredTexts) -> doc.Document:
+    """Return a row for each string."""
+    rows = [item.summary() for item in scored]
+    return (
+        doc.Table(
+            (
+                doc.numbers("perplexity", [row["perplexity"] for row in rows]),
+                doc.numbers("nats", [row["log_probability"] for row in rows]),
+                doc.numbers("events", [row["events"] for row in rows], form="count"),
+                doc.labels("text", [row["text"] for row in rows]),
+            )
+        ),
+    )
+
+
+# -- words and regions --------------------------------------------------------------------------------------------------
 _FIGURES = (("surprisal", "surprisal"), ("surprisal_corrected", "corrected"), ("entropy_before", "entropy before"))
 
 
-def blocks(words: WordSurprisals) -> doc.Document:
+def word_blocks(words: WordSurprisals) -> doc.Document:
     """Return the first rows, what they add up to, and notes."""
     shown = words.rows.slice(0, doc.MOST_CHART_ROWS).to_pydict()
     name = "word" if "word" in shown else "region"
