@@ -15,8 +15,7 @@ from lmgauge.evaluation.overview import group_matrix
 from lmgauge.json_text import to_json
 from lmgauge.report import blocks as doc
 from lmgauge.report import page
-from lmgauge.report.notebook import Report
-from lmgauge.report.overview import step_numbers
+from lmgauge.report.documents import Report
 
 TEXTS = {name: [f"{a} {b} c {d} {name}" for a in "ab" for b in "cde" for d in "fgh"] for name in ("one", "two", "three")}
 
@@ -108,31 +107,16 @@ def steps_of(chart: doc.ChartData) -> tuple[Any, Any, Any]:
 def test_the_matrix_is_made_of_what_was_worked_out_already(folder: Path) -> None:
     runs = [folder / f"run-{steps}" for steps in (500, 1000, 2000)]
     diagnoses, compared = [lmgauge.diagnose(run, only="slices") for run in runs], lmgauge.compare(runs)
-    found = group_matrix(compared.runs, diagnoses, compared)
+    found = group_matrix(diagnoses, compared)
     assert found is not None
     groups = next(slices for slices in diagnoses[1].slices if slices.name == "group")
-    assert [cell.bits for cell in found.cells[1]] == [row.bits_per_unit[0] for row in groups.rows]
-    assert found.macro[1] == pytest.approx(sum(row.bits_per_unit[0] or 0.0 for row in groups.rows) / 3)
-    assert found.weighted[1] == diagnoses[1].evaluation.bits_per_byte
+    assert found.bits(1) == [row.bits_per_unit[0] for row in groups.rows]
+    assert found.mean_bits(1) == pytest.approx(sum(row.bits_per_unit[0] or 0.0 for row in groups.rows) / 3)
     gaps = next(slices for slices in compared[0].slices if slices.name == "group")
-    assert [cell.difference for cell in found.cells[1]] == [row.difference for row in gaps.rows]
-    assert all(cell.difference is None for cell in found.cells[0])
-    assert group_matrix(compared.runs[:1], [lmgauge.diagnose(runs[0], only="tokens")], None) is None
-
-
-@pytest.mark.parametrize(
-    ("names", "numbers"),
-    [
-        (["checkpoint-500", "checkpoint-1000"], [500, 1000]),
-        (["a1-epoch2", "a1-epoch3"], [2, 3]),
-        (["a1-epoch2", "a2-epoch3"], []),
-        (["a1", "b1"], []),
-        (["a", "a"], []),
-        (["1", "1 2"], []),
-    ],
-)
-def test_steps_are_the_one_number_by_which_names_differ(names: list[str], numbers: list[int]) -> None:
-    assert step_numbers(names) == numbers
+    assert [row.difference for row in found.paired[1].values()] == [row.difference for row in gaps.rows]
+    assert found.p_values(1) == [row.p_value_holm and min(1.0, 2 * row.p_value_holm) for row in gaps.rows]
+    assert all(row.difference is None for row in found.paired[0].values())
+    assert group_matrix([lmgauge.diagnose(runs[0], only="tokens")], None) is None
 
 
 def test_impossible_events(folder: Path) -> None:

@@ -22,7 +22,7 @@ from lmgauge.evaluation.passages import (
     choose_passages,
 )
 from lmgauge.evaluation.runs import Run, open_run
-from lmgauge.evaluation.slicing.cuts import EventCuts, SpanCuts
+from lmgauge.evaluation.slicing.cuts import Cuts
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 
@@ -57,7 +57,7 @@ def corpus(folder: Path) -> Corpus:
 def chosen(folder: Path, *names: str, text: bool = True, **options: Any) -> ChosenPassages:
     runs = [open_run(folder / name) for name in names]
     read = corpus(folder) if text else None
-    cuts = EventCuts(read, options.pop("training", None), 2) if len(runs) == 1 else SpanCuts(read)
+    cuts = Cuts(read, options.pop("training", None), 2)
     averages = [float(run.evaluation["bits_per_byte"]) if run.evaluation else 0.0 for run in runs]
     averages = [0.5 if np.isinf(average) else average for average in averages]
     return choose_passages(runs, read, cuts=cuts, averages=averages, **options)
@@ -174,7 +174,7 @@ def test_columns_of_a_run(folder: Path, tmp_path: Path) -> None:
         words = [word for i in range(len(block)) for word in block.text(i).decode().split()]
         return np.array([counts[word] for word in words], np.int64), np.ones(len(words), np.int64)
 
-    found = choose_passages([run], text, cuts=EventCuts(text, training, 2), averages=[1.0])
+    found = choose_passages([run], text, cuts=Cuts(text, training, 2), averages=[1.0])
     passage = found.items[0]
     assert set(passage.spans[0].columns) == {"rank", "entropy", "context", "occurrences"}
     words = [counts[word] for word in passage.text.split()]
@@ -212,7 +212,7 @@ def test_a_segment_of_a_million_bytes_is_cut(tmp_path: Path, word: str) -> None:
     model = lmgauge.train("laplace", Corpus.from_strings(["a b", "b a"]), order=1)
     lmgauge.evaluate(model, text, output=tmp_path / "run")
     read = Corpus.from_files(text)
-    found = choose_passages([open_run(tmp_path / "run")], read, cuts=EventCuts(read), averages=[0.5])
+    found = choose_passages([open_run(tmp_path / "run")], read, cuts=Cuts(read), averages=[0.5])
     (long,) = (passage for passage in found.items if passage.segment == 1)
     assert long.is_cut
     assert len(long.text.encode()) <= 12_000
@@ -233,7 +233,7 @@ def test_a_table_without_spans_has_scores_and_a_note(folder: Path, tmp_path: Pat
     table = tmp_path / "bare.jsonl"
     table.write_text("".join(f'{{"segment": {i}, "logprob": -{i + 1}.5}}\n' for i in range(3)), encoding="utf-8")
     text = Corpus.from_strings(["a", "b", "c"])
-    found = choose_passages([open_run(table)], text, cuts=EventCuts(text), averages=[1.0])
+    found = choose_passages([open_run(table)], text, cuts=Cuts(text), averages=[1.0])
     assert found.items == ()
     assert "no byte spans" in found.notes[0]
     assert found.scores is not None

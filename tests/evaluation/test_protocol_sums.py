@@ -35,9 +35,8 @@ def test_figures_by_bytes_are_of_what_is_scored_and_the_share_is_said() -> None:
     assert sums is not None
     one, starts, ends = np.ones(1, np.int64), np.array([2, 5]), np.array([3, 7])
     rows = ScoreBatch(0 * one, 2 * one, np.zeros(2, np.uint32), Strings(["x"]), np.zeros(2), np.zeros(2, np.uint8), ends)
-    sums.watch(replace(rows, begins=starts))
     for block in Corpus.from_strings(["a b c def"]):
-        sums.read(block)
+        sums.add(replace(rows, begins=starts), block)
     part = sums.of_text(Denominators(1, 4, 9, 9), whole=True)
     assert part.denominators == Denominators(1, 2, 3, 3)
     assert part.share == 3 / 9
@@ -49,7 +48,7 @@ def of_rows(policy: ContextPolicy, *parts: list[float]) -> dict[str, float]:
     sums = ProtocolSums.of(policy)
     assert sums is not None
     for part in parts:
-        sums.watch(replace(example_batch(), logprob=np.array(part)))
+        sums.add(replace(example_batch(), logprob=np.array(part)), None)
     rows = [value for part in parts for value in part]
     return sums.figures(sum(rows), len(rows))
 
@@ -76,7 +75,7 @@ def test_the_harness_counts_empty_words() -> None:
     assert sums is not None
     assert sums.figures(-10.0, 4) == {}  # no text is at hand
     for block in Corpus.from_strings([" a b\n", ""]):  # "", a, b, "" and ""
-        sums.read(block)
+        sums.add(example_batch(), block)
     assert sums.figures(-10.0, 4) == {
         "word_perplexity": pytest.approx(math.exp(10 / 5)),
         "byte_perplexity": pytest.approx(math.exp(10 / 5)),

@@ -21,7 +21,7 @@ from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.passages import choose_passages
 from lmgauge.evaluation.runs import Run, open_run
-from lmgauge.evaluation.slicing.cuts import EventCuts
+from lmgauge.evaluation.slicing.cuts import Cuts
 from lmgauge.scores import files
 from lmgauge.text.documents import Corpus
 
@@ -89,7 +89,7 @@ def figures(folder: Path, tables: list[Rows], policy: str, corpus: Corpus, batch
         evaluation = evaluate_scores(runs[0].batches(), origin=runs[0].origin, corpus=corpus)
         compared = compare(runs, examples=3, corpus=corpus)
         diagnosis = diagnose(runs[0], DIAGNOSIS, corpus=corpus)
-        cuts = EventCuts(corpus)
+        cuts = Cuts(corpus)
         passages = choose_passages(runs[:1], corpus, segments=2, cuts=cuts, averages=[1.0])
     shown = [(p.segment, p.text, p.size, p.bits) for p in passages.items]
     return [evaluation, list(compared), replace(diagnosis, evaluation=evaluation), passages.scores, shown]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.comparison.recipes import RecipeComparisons
     from lmgauge.evaluation.diagnosis.baselines import Baseline
     from lmgauge.evaluation.runs import Run
-    from lmgauge.evaluation.slicing.cuts import TrainingWords, WordCounts
+    from lmgauge.evaluation.slicing.cuts import TrainingWords
     from lmgauge.results import Audit, Comparisons, Diagnosis, Overlap
     from lmgauge.text.segments import Segments
 
@@ -122,15 +122,8 @@ def compare(
     if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Sequence):
         raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
     compared = [opened(run) for run in runs]
-    training = about.trained(_word_counts, threads)
+    training = about.trained(partial(training_words, max_order=1), threads)
     return comparison.compare(compared, examples=examples, training=training, **about.of(compared))
-
-
-def _word_counts(train: Corpus, threads: int | None, scored: Corpus) -> WordCounts:
-    from lmgauge.text.training_coverage import find_training_coverage
-
-    seen = find_training_coverage(train, scored, max_order=1, threads=threads)
-    return lambda block: seen.of(block)[0]
 
 
 @verb
@@ -229,23 +222,20 @@ def behind(model: Model | None, about: RunText, settings: DiagnosisSettings, sco
     Raises:
         UsageError: an option is about the model, and there is none.
     """
-    from lmgauge.progress import say_progress
-
     if model is None:
         refuse_without_model(scoring, settings)
     return {
         "training": about.trained(training_words, settings.threads),
         "rungs": about.trained(training_rungs, settings.threads),
         "model": None if model is None else loaded(model, scoring),
-        "progress": say_progress,
     }
 
 
-def training_words(train: Corpus, threads: int | None, scored: Iterable[Segments]) -> TrainingWords:
+def training_words(train: Corpus, threads: int | None, scored: Iterable[Segments], *, max_order: int = 5) -> TrainingWords:
     """Return what of the words of a text was seen in a training text, for slices."""
     from lmgauge.text.training_coverage import find_training_coverage
 
-    seen = find_training_coverage(train, scored, threads=threads)
+    seen = find_training_coverage(train, scored, max_order=max_order, threads=threads)
     return lambda block: seen.of(block)[:2]
 
 
@@ -312,7 +302,8 @@ def audit(
         >>> audit(train("witten-bell", text), text, levels=["coverage", "causality"]).passed
         True
     """
-    from lmgauge.evaluation.audit import levels, runs
+    from lmgauge.evaluation.audit import audit as of_model
+    from lmgauge.evaluation.audit import runs
 
     stored = None if run is None else opened(run, check_seal=False)
     if stored is not None:
@@ -332,7 +323,7 @@ def audit(
     subject, path = loaded(model, scoring), os.fspath(model) if isinstance(model, PATHS) else None
     name = None if path is None else os.path.basename(os.path.normpath(path)) or path
     again = None if path is None else partial(loaded, path, scoring)
-    result = levels.audit(subject, corpus, checks, overlap=overlap, threads=threads, name=name, untouched=again)
+    result = of_model.audit(subject, corpus, checks, overlap=overlap, threads=threads, name=name, untouched=again)
     return result if stored is None else runs.with_run(result, stored, corpus, checks, subject, threads)
 
 
@@ -366,7 +357,7 @@ def _contamination(
     """Return the function that compares a text with its training text: the audit calls it late."""
     if train is None or "contamination" not in checks.levels:
         return None
-    from lmgauge.evaluation.audit.contamination import NothingToCompareError
+    from lmgauge.evaluation.audit.audit import NothingToCompareError
     from lmgauge.text.overlap.find import find_overlap
     from lmgauge.text.overlap.settings import OverlapSettings
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.evaluate import Evaluator, sum_block
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep
@@ -39,7 +37,6 @@ def split_by_segments(run: Run, contaminated: NDArray[np.bool_], corpus: Corpus)
     # be possible to read it again.
     run = about(run, corpus)
     evaluator = Evaluator(run.origin)
-    counted = [Denominators(), Denominators()]
     for block, (batch,) in lockstep([run.batches()], corpus, [run.name]):
         if block is None:  # there is a text
             continue
@@ -47,18 +44,13 @@ def split_by_segments(run: Run, contaminated: NDArray[np.bool_], corpus: Corpus)
         if len(codes) < len(block):
             break
         evaluator.add(sum_block(batch, replace(block, groups=codes), by_group=True))
-        for part in (0, 1):
-            counted[part] += count_denominators(block, np.flatnonzero(codes == part))
     if corpus.report.segments != len(contaminated):
         raise InputError(
             f"the run's text has {corpus.report.segments:,} segments, not {len(contaminated):,}: read it in the same way"
         )
-    shared: dict[str, Any] = {"text_sha256": run.text_sha256}
+    sums, sha256 = evaluator.tallies, run.text_sha256
     clean, others = (
-        evaluator.finish(evaluator.groups[part], counted[part], group=name, **shared)
-        if part in evaluator.groups and evaluator.groups[part].total_events
-        else None
+        evaluator.finish(part, name, text_sha256=sha256) if part in sums and sums[part].total_events else None
         for part, name in enumerate((CLEAN, CONTAMINATED))
     )
-    whole = evaluator.finish(evaluator.total, counted[0] + counted[1], **shared)
-    return SplitEvaluation(whole, clean, others)
+    return SplitEvaluation(evaluator.finish(text_sha256=sha256), clean, others)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import InputError
 from lmgauge.evaluation.bounds import bound_reasons
 from lmgauge.evaluation.denominators import Denominators, count_denominators
@@ -18,6 +17,7 @@ from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.protocol_sums import ProtocolSums, ScoredPart
 from lmgauge.evaluation.results import Evaluation, Evaluations
+from lmgauge.evaluation.runs import lockstep
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.figures import FIGURES
 from lmgauge.numerics.independence import caveats, in_signature, in_words
@@ -26,6 +26,7 @@ from lmgauge.numerics.perplexity import mean_segment_perplexity
 from lmgauge.numerics.units import nats_to_bits, nats_to_scale, perplexity_from_nats
 from lmgauge.progress import say_progress
 from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
+from lmgauge.scores.table import cut
 from lmgauge.scoring import score_together
 from lmgauge.signature import Signature
 from lmgauge.text.segments import Segments
@@ -42,25 +43,50 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class BlockSums:
-    """What a block of segments adds to the sums of one model: in all, and for each group."""
+    """A block of a text, the rows that a model has of it, and their sums and counts: of all (None), and of each group."""
 
-    total: Tally
-    groups: dict[int, Tally]
+    block: Segments | None
+    batch: ScoreBatch
+    tallies: dict[int | None, Tally]
+    counts: dict[int | None, Denominators]
 
 
-def sum_block(batch: ScoreBatch, block: Segments | None = None, *, by_group: bool = False) -> BlockSums:
-    """Return the sums of a batch."""
+def sum_block(
+    batch: ScoreBatch,
+    block: Segments | None = None,
+    counts: dict[int | None, Denominators] | None = None,
+    *,
+    by_group: bool = False,
+) -> BlockSums:
+    """Return the sums of a batch, and the counts of its block, which is counted unless it was."""
     # batch: rows of the score table, log-probabilities in nats.
-    total = Tally()
-    total.add(batch)
-    groups: dict[int, Tally] = {}
-    if by_group and block is not None:
-        codes = np.zeros(len(block), np.int32) if block.groups is None else block.groups
-        of_segment = codes[batch.segments - block.first]
-        for code in np.unique(of_segment).tolist():
-            groups[code] = Tally()
-            groups[code].add(_select(batch, of_segment == code))
-    return BlockSums(total, groups)
+    tallies: dict[int | None, Tally] = {None: Tally.of(batch)}
+    if block is None:
+        return BlockSums(None, batch, tallies, {})
+    if by_group:
+        of_segment = _groups(block)[batch.segments - block.first]
+        tallies |= {code: Tally.of(_select(batch, of_segment == code)) for code in np.unique(of_segment).tolist()}
+    return BlockSums(block, batch, tallies, count_block(block, by_group=by_group) if counts is None else counts)
+
+
+def count_block(block: Segments, *, by_group: bool = False) -> dict[int | None, Denominators]:
+    """Count a block, in all (None), and each of its groups."""
+    if not by_group:
+        return {None: count_denominators(block)}
+    codes = _groups(block)
+    groups = {code: count_denominators(block, np.flatnonzero(codes == code)) for code in np.unique(codes).tolist()}
+    return {None: sum(groups.values(), Denominators()), **groups}
+
+
+def _groups(block: Segments) -> NDArray[np.int32]:
+    # The group of each segment, int32 [segments]; all are one where the text has none.
+    return np.zeros(len(block), np.int32) if block.groups is None else block.groups
+
+
+def _select(batch: ScoreBatch, chosen: NDArray[np.bool_]) -> ScoreBatch:
+    # The rows of some segments, bool [segments].
+    before = batch.before and batch.before.of_segments(chosen)
+    return cut(batch, chosen, np.repeat(chosen, batch.segment_events), before)
 
 
 class Evaluator:
@@ -68,29 +94,40 @@ class Evaluator:
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
-        self.total = Tally()
-        self.groups: dict[int, Tally] = {}
-        self.protocol = ProtocolSums.of(origin.policy)
+        self.tallies: dict[int | None, Tally] = {None: Tally()}
+        self.counted: dict[int | None, Denominators] = {}
+        self._protocol = ProtocolSums.of(origin.policy)
 
     def add(self, sums: BlockSums) -> None:
         """Add the sums of the next block of segments."""
-        self.total.merge(sums.total)
-        for code, tally in sums.groups.items():
-            self.groups.setdefault(code, Tally()).merge(tally)
+        for code, tally in sums.tallies.items():
+            self.tallies.setdefault(code, Tally()).merge(tally)
+        for code, counts in sums.counts.items():
+            self.counted[code] = self.counted.get(code, Denominators()) + counts
+        if self._protocol is not None:
+            self._protocol.add(sums.batch, sums.block)
+
+    def of_text(self, corpus: Corpus, notes: Sequence[str]) -> Iterator[Evaluation]:
+        """Yield the numbers of a text that was read to its end, and of each of its groups."""
+        report, names = corpus.report, corpus.group_names
+        self.origin = replace(self.origin, documents_by=report.documents_by).after(corpus.boundary)
+        yield self.finish(text_sha256=report.sha256, notes=[*report.notes(), *notes])
+        for code in sorted(code for code in self.tallies if code is not None):
+            yield self.finish(code, names[code] if code < len(names) else "all", text_sha256=report.sha256)
 
     def finish(
         self,
-        tally: Tally,
-        denominators: Denominators | None,
-        *,
+        code: int | None = None,
         group: str | None = None,
+        *,
         text_sha256: str = "",
         documents: tuple[Ints | None, str] | None = None,
         notes: Sequence[str] = (),
     ) -> Evaluation:
-        """Return the numbers of a tally."""
+        """Return the numbers of the whole text, or of a group."""
         # documents: int64 [segments of the text] or None, and what tells them apart; if not given, as the table says.
-        protocol, whole, origin = self.protocol, group is None, self.origin
+        protocol, whole, origin = self._protocol, code is None, self.origin
+        tally, denominators = self.tallies[code], self.counted.get(code)
         scored = protocol.of_text(denominators, whole=whole) if protocol else ScoredPart.whole(denominators, origin.policy)
         denominators = scored.denominators
         events = tally.total_events
@@ -106,7 +143,7 @@ class Evaluator:
         counts = {"events": events, "tokens": tokens} | ({} if denominators is None else vars(denominators))
         reasons = bound_reasons(origin, tally.events[OOV], lossy)
         has_words = denominators is None or denominators.has_words
-        own = [*(whole_text_notes(tally) if group is None else ()), *([] if has_words else [NO_WORDS])]
+        own = [*(whole_text_notes(tally) if whole else ()), *([] if has_words else [NO_WORDS])]
         return Evaluation(
             model=origin.model,
             group=group,
@@ -146,23 +183,6 @@ def _documents(sums: SegmentSums, origin: Origin, stated: tuple[Ints | None, str
     if stated is not None:
         return None if stated[0] is None else stated[0][sums.segments], stated[1]
     return sums.documents, origin.documents_by if sums.documents is None else origin.documents_of_table
-
-
-def _select(batch: ScoreBatch, chosen: NDArray[np.bool_]) -> ScoreBatch:
-    rows = np.repeat(chosen, batch.segment_events)
-    return ScoreBatch(
-        batch.segments[chosen],
-        batch.segment_events[chosen],
-        batch.token_ids[rows],
-        batch.strings,
-        batch.logprob[rows],
-        batch.kind[rows],
-        batch.ends[rows] if len(batch.ends) else batch.ends,
-        {name: values[rows] for name, values in batch.extra.items()},
-        batch.lossy[chosen] if len(batch.lossy) else batch.lossy,
-        begins=batch.begins[rows] if len(batch.begins) else batch.begins,
-        before=None if batch.before is None else batch.before.of_segments(chosen),
-    )
 
 
 def _figures(nats: float, counts: Mapping[str, int]) -> dict[str, Any]:
@@ -233,144 +253,60 @@ def evaluate(
     """Evaluate models on a text, read once for all of them."""
     # doing: what is said of the megabytes that are done.
     evaluators = [Evaluator(origin) for origin in origins or map(Origin.of_model, models)]
-    counted: dict[int, Denominators] = {}
     spans = spans or any(model.context_policy.leaves_out for model in models)
     done = 0
-    for block, counts, batches, sums in _score_blocks(models, corpus, by_group, spans, thread_count(threads)):
-        for code, part in counts.items():
-            counted[code] = counted.get(code, Denominators()) + part
-        for i, (batch, part_sums) in enumerate(zip(batches, sums, strict=True)):
-            evaluators[i].add(part_sums)
-            if (protocol := evaluators[i].protocol) is not None:
-                protocol.watch(batch)
-                protocol.read(block)
-            if watch is not None:
-                watch(i, block, batch, part_sums.total)
-        done += block.byte_count()
-        say_progress(f"{doing} {done / 1e6:,.0f} MB")
-    sha256, whole = corpus.report.sha256, sum(counted.values(), Denominators())
-    results: list[Evaluation] = []
-    for evaluator, model in zip(evaluators, models, strict=True):
-        notes = [*corpus.report.notes(), *model.notes]
-        evaluator.origin = replace(evaluator.origin, documents_by=corpus.report.documents_by).after(corpus.boundary)
-        results.append(evaluator.finish(evaluator.total, whole, text_sha256=sha256, notes=notes))
-        for code, tally in sorted(evaluator.groups.items()):
-            name = corpus.group_names[code] if code < len(corpus.group_names) else "all"
-            results.append(evaluator.finish(tally, counted[code], group=name, text_sha256=sha256))
-    return Evaluations(tuple(results))
 
-
-_Scored = tuple[Segments, dict[int, Denominators], list[ScoreBatch], list[BlockSums]]
-
-
-def _score_blocks(
-    models: Sequence[LanguageModel], corpus: Corpus, by_group: bool, spans: bool, threads: int
-) -> Iterator[_Scored]:
-    # Blocks in order, with the scores of each model and their sums; independent work runs in threads.
-
-    def summed(block: Segments, batches: list[ScoreBatch]) -> _Scored:
-        documents = block.documents
+    def summed(block: Segments, batches: list[ScoreBatch]) -> list[BlockSums]:
+        documents, counts = block.documents, count_block(block, by_group=by_group)
         if documents is not None:
             batches = [batch.with_documents(documents[batch.segments - block.first]) for batch in batches]
-        return block, _count(block, by_group), batches, [sum_block(b, block, by_group=by_group) for b in batches]
+        return [sum_block(batch, block, counts, by_group=by_group) for batch in batches]
 
-    return score_together(models, corpus, summed, spans=spans, threads=threads)
-
-
-def _count(block: Segments, by_group: bool) -> dict[int, Denominators]:
-    if block.groups is None or not by_group:
-        return {0: count_denominators(block)}
-    return {int(code): count_denominators(block, np.flatnonzero(block.groups == code)) for code in np.unique(block.groups)}
+    for blocks in score_together(models, corpus, summed, spans=spans, threads=thread_count(threads)):
+        for i, (evaluator, sums) in enumerate(zip(evaluators, blocks, strict=True)):
+            evaluator.add(sums)
+            if watch is not None and sums.block is not None:
+                watch(i, sums.block, sums.batch, sums.tallies[None])
+        done += sum(sums.block.byte_count() for sums in blocks[:1] if sums.block is not None)
+        say_progress(f"{doing} {done / 1e6:,.0f} MB")
+    pairs = zip(evaluators, models, strict=True)
+    return Evaluations(tuple(result for evaluator, model in pairs for result in evaluator.of_text(corpus, model.notes)))
 
 
 def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Corpus | None = None) -> Evaluation:
     """Evaluate a score table of any origin."""
     # corpus: the text it is about, which gives bits per word, character and byte; None if it is not at hand.
-    origin = origin.after(None if corpus is None else corpus.boundary)
-    evaluator = Evaluator(origin)
-    extent, first_tokens = Extent(origin.policy), FirstTokens(origin.policy)
-    for batch in first_tokens.watch(batches):
-        evaluator.add(sum_block(batch))
-        if evaluator.protocol is not None:
-            evaluator.protocol.watch(batch)
-        extent.add(batch)
-    denominators: Denominators | None = None
-    documents: tuple[Ints | None, str] | None = None
-    sha256, notes = "", ["no text was given: bits per word, character and byte are not known"]
+    evaluator = Evaluator(origin.after(None if corpus is None else corpus.boundary))
+    table, uncovered, spans = FirstTokens(evaluator.origin.policy), 0, True
+    parts: list[Ints] = []
+    for block, (batch,) in lockstep([table.watch(batches)], corpus, [origin.model], complete=False):
+        scored = batch.segment_events > 0
+        evaluator.add(sum_block(batch if scored.all() else _select(batch, scored), block))
+        if block is not None:
+            spans &= len(batch.ends) == len(batch)
+            uncovered += int(np.count_nonzero(~scored | (spans & (batch.reach() < block.ends - block.starts))))
+            parts += [] if block.documents is None else [block.documents]
+    shared: dict[str, Any] = {"notes": ["no text was given: bits per word, character and byte are not known"]}
     if corpus is not None:
-        denominators = Denominators()
-        parts = []
-        for block in corpus:
-            denominators += count_denominators(block)
-            extent.compare(block)
-            if evaluator.protocol is not None:
-                evaluator.protocol.read(block)
-            if block.documents is not None:
-                parts.append(block.documents)
+        report, tally = corpus.report, evaluator.tallies[None]
+        tally.given_bytes = report.given_bytes
+        shared = {"text_sha256": report.sha256, "notes": report.notes()}
         # What a caller says of documents counts more than what the table names, and this more than files do.
-        if corpus.settings.get("document") is not None or not evaluator.total.names_documents:
-            documents = np.concatenate(parts) if parts else None, corpus.report.documents_by
-        sha256, notes = corpus.report.sha256, corpus.report.notes()
-        evaluator.total.given_bytes = corpus.report.given_bytes
-        notes += extent.notes(denominators.segments)
-    notes += [first_tokens.note] if first_tokens.note else []
-    return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, documents=documents, notes=notes)
+        if corpus.settings.get("document") is not None or not tally.names_documents:
+            shared["documents"] = np.concatenate(parts) if parts else None, report.documents_by
+        shared["notes"] += _notes_of_spans(table, spans, uncovered, report.segments)
+    shared["notes"] += [table.note] if table.note else []
+    return evaluator.finish(**shared)
 
 
-class Extent:
-    """How far the spans of a table reach in each segment, to be held against the text."""
-
-    def __init__(self, policy: ContextPolicy) -> None:
-        self._leaves_out = policy.leaves_out
-        self.ends: dict[int, int] = {}
-        self.spans = True
-        self.apart = 0
-        self.uncovered = 0
-
-    def add(self, batch: ScoreBatch) -> None:
-        """Add the rows of a batch."""
-        if not len(batch):
-            return
-        if not len(batch.ends):
-            self.spans = False
-            self.ends.update(dict.fromkeys(batch.segments.tolist(), -1))
-            return
-        self.apart += batch.spans_apart - (batch.gaps if self._leaves_out else 0)
-        segments, reach = batch.segments.tolist(), batch.reach().tolist()
-        reach[0] = max(reach[0], self.ends.get(segments[0], 0))  # it may have begun in the batch before
-        self.ends.update(zip(segments, reach, strict=True))
-
-    def compare(self, block: Segments) -> None:
-        """Compare the spans with a block of the text."""
-        lengths = (block.ends - block.starts).tolist()
-        for segment, length in enumerate(lengths, block.first):
-            end = self.ends.pop(segment, None)
-            if end is None or (self.spans and end < length):
-                self.uncovered += 1
-            elif end > length:
-                raise InputError(
-                    f"segment {segment} of the score table ends at byte {end}, but the text's has {length} bytes; "
-                    "is it the same text?"
-                )
-
-    def notes(self, segments: int) -> list[str]:
-        """Return what a reader must know, all of the text being read."""
-        if self.ends:
-            raise InputError(
-                f"the score table has a segment {min(self.ends)}, but the text has {segments}; is it the same text?"
-            )
-        notes = []
-        if not self.spans:
-            notes.append("the table has no byte spans: whether it scores every byte of the text was not checked")
-        if self.apart:
-            notes.append(
-                f"{self.apart:,} spans do not begin where the one before ended: bytes are scored twice or not at all"
-            )
-        if self.uncovered and not self._leaves_out:
-            notes.append(
-                f"{self.uncovered:,} of {segments:,} segments are not scored to their end; their bytes count all the same"
-            )
-        return notes
+def _notes_of_spans(table: FirstTokens, spans: bool, uncovered: int, segments: int) -> Iterator[str]:
+    # Of a table that was read beside its text; uncovered: segments that it does not score to their end.
+    if not spans:
+        yield "the table has no byte spans: whether it scores every byte of the text was not checked"
+    if table.apart:
+        yield f"{table.apart:,} spans do not begin where the one before ended: bytes are scored twice or not at all"
+    if uncovered and not table.policy.leaves_out:
+        yield f"{uncovered:,} of {segments:,} segments are not scored to their end; their bytes count all the same"
 
 
 _MANY_UNSEEN = 0.1  # from this rate on a note says so

@@ -22,9 +22,10 @@ _ENOUGH_REPEATS = 10
 
 
 class FirstTokens:
-    """Collects the events that segments begin with."""
+    """Collects the events that segments begin with, and counts the spans that do not begin where the one before ended."""
 
     def __init__(self, policy: ContextPolicy) -> None:
+        self.policy, self.apart = policy, 0
         self._known = policy.unit != "unknown"
         self.why_not = ""
         if policy.runs_on:
@@ -38,9 +39,10 @@ class FirstTokens:
         self._repeats = 0
 
     def watch(self, batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
-        """Hand batches on and look at the events that segments begin with."""
+        """Hand batches on as they were read, and look at them."""
         for batch in batches:
             self.add(batch)
+            self.apart += batch.spans_apart - (batch.gaps if self.policy.leaves_out else 0)
             yield batch
 
     def add(self, batch: ScoreBatch) -> None:

@@ -20,7 +20,7 @@ from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
-from lmgauge.evaluation.evaluate import evaluate_scores, sum_block
+from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.options import Outputs
 from lmgauge.evaluation.output_files import evaluated
 from lmgauge.evaluation.results import Evaluation
@@ -259,7 +259,7 @@ def of_run(run: Run, corpus: Corpus) -> tuple[Evaluation, SegmentColumns]:
     evaluation = evaluate_scores(run.batches(), origin=run.origin, corpus=corpus)
     for block, (table,) in lockstep([run.batches()], corpus, [run.name]):
         if block is not None:
-            costs.add(scored_text(block, [run.origin.policy]), sum_block(table).total.per_segment())
+            costs.add(scored_text(block, [run.origin.policy]), Tally.of(table).per_segment())
     return evaluation, costs.finish()
 
 

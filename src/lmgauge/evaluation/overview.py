@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.audit.results import Audit
+from lmgauge.evaluation.audit.checks import Audit
 from lmgauge.evaluation.audit.runs import why_not_about
 from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS
 from lmgauge.evaluation.comparison.compare import compare
@@ -22,10 +20,11 @@ from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.passages import IMPROVED, LOST, WORST, ChosenPassages, choose_passages
 from lmgauge.evaluation.runs import Run, about, remembered, with_distinct_names
-from lmgauge.evaluation.slicing.cuts import EventCuts, SpanCuts, TrainingWords, WordCounts
+from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import Example
-from lmgauge.evaluation.slicing.sums import Slice
+from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.numerics.lower_bound import LowerBound, marked
+from lmgauge.progress import say_progress
 from lmgauge.result_columns import plain_values
 from lmgauge.text.documents import Corpus
 
@@ -72,10 +71,9 @@ def overview(
     rungs: Callable[[Corpus], Sequence[Baseline]] | None = None,
     model: LanguageModel | None = None,
     audit: Audit | None = None,
-    progress: Callable[[str], None] = lambda stage: None,
 ) -> Overview:
     """Work out all that a report says of runs."""
-    progress("reading the text")
+    say_progress("reading the text")
     runs = with_distinct_names(runs) if len(runs) > 1 else list(runs)
     if corpus is not None:
         runs = [about(run, corpus) for run in runs]
@@ -85,7 +83,7 @@ def overview(
         raise UsageError("occurrences in training need the text that was scored: name it (--text)")
     alone, examples = len(runs) == 1, max(settings.examples, segments)
     chosen = replace(settings, examples=examples) if alone else replace(settings, only=("slices",), examples=0)
-    examine, diagnoses = partial(diagnose, rungs=rungs, model=model, progress=progress), []
+    examine, diagnoses = partial(diagnose, rungs=rungs, model=model), []
     for run in runs:
         own = text if text is not None and run.text_sha256 == text.report.sha256 else None
         diagnoses.append(examine(run, chosen, corpus=own, training=training if own is not None else None))
@@ -93,11 +91,11 @@ def overview(
         _check_audit(audit, runs, diagnoses)
     comparisons = None
     if not alone:
-        progress("comparing")
+        say_progress("comparing")
         shared = text if text is not None and all(run.text_sha256 in ("", text.report.sha256) for run in runs) else None
-        counts = None if training is None or shared is None else lambda scored: _counts_of(training(scored))
-        comparisons = compare(runs, examples=examples, corpus=shared, documents_of_text=documents_of_text, training=counts)
-    progress("reading passages")
+        words = None if shared is None else training
+        comparisons = compare(runs, examples=examples, corpus=shared, documents_of_text=documents_of_text, training=words)
+    say_progress("reading passages")
     choose = partial(choose_passages, segments=segments, seed=settings.seed)
     passages, shown = _passages(runs, text, choose, diagnoses, comparisons, training)
     return Overview(
@@ -131,10 +129,6 @@ def _once(training: Training) -> Training:
     return read
 
 
-def _counts_of(words: TrainingWords) -> WordCounts:
-    return lambda block: np.asarray(words(block)[0], np.int64)
-
-
 def _passages(
     runs: Sequence[Run],
     text: Corpus | None,
@@ -151,12 +145,12 @@ def _passages(
     if pair and comparisons is not None:
         first = comparisons[0]
         named = {LOST: _indices(first.segments_lost), IMPROVED: _indices(first.segments_won)}
-        cuts: EventCuts | SpanCuts = SpanCuts(text, None if words is None else _counts_of(words))
+        cuts = Cuts(text, words)
     else:
         own = text if text is not None and runs[0].text_sha256 == text.report.sha256 else None
         text = own
         named = {WORST: _indices(diagnoses[0].worst_segments)} if comparisons is None else {}
-        cuts = EventCuts(text, words, len(diagnoses[0].evaluation.events_by_matched_order))
+        cuts = Cuts(text, words, len(diagnoses[0].evaluation.events_by_matched_order))
     return choose(shown, text, cuts=cuts, averages=averages, named=named), tuple(run.name for run in shown)
 
 
@@ -192,71 +186,42 @@ def _few_tokens(comparison: Comparison, count: int) -> Comparison:
 
 
 @dataclass(frozen=True)
-class GroupCell:
-    """A model in a group."""
-
-    # per byte; infinite with an event of probability zero; a `LowerBound` where the model meets unseen words
-    bits: float | None
-    interval: tuple[float, float] | None
-    # from the first model, bits per byte; None for the first, and where the two may not be compared
-    difference: float | None = None
-    difference_interval: tuple[float, float] | None = None  # 95 %, low and high, of the difference
-    p_value: float | None = None  # two-sided, adjusted for the groups (Holm) and for the number of models (Bonferroni)
-
-
-@dataclass(frozen=True)
 class GroupMatrix:
-    """Models by groups."""
+    """Models by groups of the text: of each model its slice of each group, and that of its comparison with the first."""
 
-    runs: tuple[str, ...]  # names of the models; the others are compared with the first
-    groups: tuple[str, ...]
-    sizes: tuple[int, ...]  # bytes of each group
-    cells: tuple[tuple[GroupCell, ...], ...]  # of each model, of each group
-    macro: tuple[float | None, ...]  # of each model the mean over groups, each counting alike; None with an infinite one
-    weighted: tuple[float | None, ...]  # of each model bits per byte of the whole text: groups count by their bytes
-    weighted_intervals: tuple[tuple[float, float] | None, ...]
+    own: tuple[dict[str, Slice], ...]
+    paired: tuple[dict[str, Slice], ...]  # without a difference for the first, and where the two may not be compared
+
+    def bits(self, model: int) -> list[float | None]:
+        """Return bits per byte of each group; infinite with an event of probability zero."""
+        return [row.bits_per_unit[0] for row in self.own[model].values()]
+
+    def mean_bits(self, model: int) -> float | None:
+        """Return the mean over groups, each counting alike; None with an infinite one."""
+        values = self.bits(model)
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        mean = math.fsum(known) / len(known) if known and len(known) == len(values) else None
+        return marked(mean, bound=any(isinstance(value, LowerBound) for value in values))
+
+    def p_values(self, model: int) -> list[float | None]:
+        """Return those of the differences, adjusted for the groups (Holm) and for the number of models (Bonferroni)."""
+        adjusted = [row.p_value_holm for row in self.paired[model].values()]
+        return [None if value is None else min(1.0, value * (len(self.own) - 1)) for value in adjusted]
 
 
-def group_matrix(runs: Sequence[str], diagnoses: Sequence[Diagnosis], comparisons: Comparisons | None) -> GroupMatrix | None:
+_UNPAIRED = Slice("", segments=0, ranges=0, size=0, bits=(), bits_per_unit=())
+
+
+def group_matrix(diagnoses: Sequence[Diagnosis], comparisons: Comparisons | None) -> GroupMatrix | None:
     """Return models by groups, from what was worked out of each model and of each pair."""
     # -> None where the models do not have the same two groups or more, in bytes.
-    of_runs = [_groups(diagnosis) for diagnosis in diagnoses]
-    sizes = {label: row.size for label, row in of_runs[0].items()}
-    if len(sizes) < 2 or any({label: row.size for label, row in rows.items()} != sizes for rows in of_runs):
+    own = tuple(_groups(diagnosis.slices) for diagnosis in diagnoses)
+    sizes = [{label: row.size for label, row in rows.items()} for rows in own]
+    if len(sizes[0]) < 2 or any(one != sizes[0] for one in sizes):
         return None
-    differences: list[dict[str, Slice]] = [{}]
-    for comparison in comparisons or ():
-        slices = next((cut for cut in comparison.slices if cut.name == "group" and cut.unit == "byte"), None)
-        differences.append({row.label: row for row in slices.rows} if slices is not None else {})
-    cells = tuple(
-        tuple(_cell(rows[label], gaps.get(label), max(1, len(runs) - 1)) for label in sizes)
-        for rows, gaps in zip(of_runs, differences, strict=True)
-    )
-    return GroupMatrix(
-        runs=tuple(runs),
-        groups=tuple(sizes),
-        sizes=tuple(sizes.values()),
-        cells=cells,
-        macro=tuple(_mean([cell.bits for cell in own]) for own in cells),
-        weighted=tuple(diagnosis.evaluation.bits_per_byte for diagnosis in diagnoses),
-        weighted_intervals=tuple(diagnosis.interval for diagnosis in diagnoses),
-    )
+    paired = [{}, *(_groups(comparison.slices) for comparison in comparisons or ())]
+    return GroupMatrix(own, tuple({label: rows.get(label, _UNPAIRED) for label in own[0]} for rows in paired))
 
 
-def _groups(diagnosis: Diagnosis) -> dict[str, Slice]:
-    slices = next((cut for cut in diagnosis.slices if cut.name == "group" and cut.unit == "byte"), None)
-    return {} if slices is None else {row.label: row for row in slices.rows}
-
-
-def _cell(own: Slice, gap: Slice | None, comparisons: int) -> GroupCell:
-    bits = own.bits_per_unit[0]
-    if gap is None:
-        return GroupCell(bits, own.interval)
-    p_value = None if gap.p_value_holm is None else min(1.0, gap.p_value_holm * comparisons)
-    return GroupCell(bits, own.interval, gap.difference, gap.interval, p_value)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    mean = math.fsum(known) / len(known) if known and len(known) == len(values) else None
-    return marked(mean, bound=any(isinstance(value, LowerBound) for value in values))
+def _groups(ways: Sequence[Slices]) -> dict[str, Slice]:
+    return {row.label: row for cut in ways if cut.name == "group" and cut.unit == "byte" for row in cut.rows}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.runs import Run, lockstep
-from lmgauge.evaluation.slicing.cuts import EventCuts, SpanCuts
+from lmgauge.evaluation.slicing.cuts import Cuts
 from lmgauge.evaluation.slicing.ranges import Floats, Ints, ranges_by_event, shared_ranges
 from lmgauge.evaluation.slicing.slices import range_words
 from lmgauge.evaluation.slicing.sums import Cut
@@ -106,7 +106,7 @@ def choose_passages(
     *,
     segments: int = 20,
     seed: int = DEFAULT_SEED,
-    cuts: EventCuts | SpanCuts,
+    cuts: Cuts,
     averages: Sequence[float],
     named: Mapping[str, Sequence[int]] | None = None,
 ) -> ChosenPassages:
@@ -129,7 +129,7 @@ class _Reading:
         corpus: Corpus | None,
         segments: int,
         seed: int,
-        cuts: EventCuts | SpanCuts,
+        cuts: Cuts,
         averages: Sequence[float],
         named: Mapping[str, Sequence[int]],
     ) -> None:
@@ -189,13 +189,13 @@ class _Reading:
         return _shortened(passage, _EVENTS, _BYTES)
 
     def _spans(self, own: Segments, rows: Sequence[ScoreBatch], bits: Sequence[Floats]) -> Iterator[Spans]:
-        if isinstance(self.cuts, EventCuts):
+        if len(rows) == 1:
             ranges = [ranges_by_event([table]) for table in rows]
-            ways = [list(self.cuts.of(own, rows[0], ranges[0], spans=True))]
+            ways = [list(self.cuts.of_events(own, rows[0], ranges[0], spans=True))]
             of_event = [np.arange(len(rows[0]))]
         else:
             shared = shared_ranges(rows)
-            ways = [list(self.cuts.of(own, shared))] * len(rows)
+            ways = [list(self.cuts.of_spans(own, shared))] * len(rows)
             of_event = [np.repeat(np.arange(len(shared)), events) for events in shared.events]
         for table, own_bits, own_ways, codes in zip(rows, bits, ways, of_event, strict=True):
             slices = {way[0]: self._numbered(way)[codes].astype(np.uint32) for way in own_ways}

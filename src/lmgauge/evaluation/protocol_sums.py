@@ -47,16 +47,15 @@ class ProtocolSums:
         """Return what collects the sums of the protocol that a policy follows; None if it follows none."""
         return None if policy.protocol is None else cls(policy, PROTOCOLS[policy.protocol])
 
-    def watch(self, batch: ScoreBatch) -> None:
-        """Note which rows there are."""
-        # batch: rows of the score table, in order.
+    def add(self, batch: ScoreBatch, block: Segments | None) -> None:
+        """Note which rows there are, and count what is scored of the text."""
+        # batch: rows of the score table, in order; block: the text they are about.
         if self._protocol.layout == "sliding":
             self._add_windows(batch.logprob)
         if self._protocol.leaves_out:
             self._spans.add(batch)
-
-    def read(self, block: Segments) -> None:
-        """Count what is scored of the next block of the text."""
+        if block is None:
+            return
         if self._protocol.leaves_out:
             self._scored += self._spans.count(block)
         else:  # as the harness counts: words are what `re.split` at white space leaves, empty or not

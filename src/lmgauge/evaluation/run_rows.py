@@ -38,10 +38,8 @@ def _segments(run: Run, text: Corpus | None, block: Segments | None, batch: Scor
         some = batch.segment_events > 0
         events, lossy = batch.segment_events[some], np.zeros(0, bool)
         batch = replace(batch, segments=batch.segments[some], segment_events=events, lossy=lossy)
-    tally = Tally()
-    tally.add(batch)
     groups, policy = [] if text is None else text.group_names, ContextPolicy.parse(run.origin.context)
-    columns = segment_rows(run.name, batch, tally.per_segment(), block, groups, policy)
+    columns = segment_rows(run.name, batch, Tally.of(batch).per_segment(), block, groups, policy)
     return _in_order(SEGMENT_COLUMNS, columns, text)
 
 

@@ -141,11 +141,15 @@ def sha256_of(corpus: Corpus) -> str:
 
 
 def lockstep(
-    tables: Sequence[Iterable[ScoreBatch]], corpus: Corpus | None, names: Sequence[str] | None = None
+    tables: Sequence[Iterable[ScoreBatch]],
+    corpus: Corpus | None,
+    names: Sequence[str] | None = None,
+    *,
+    complete: bool = True,
 ) -> Iterator[tuple[Segments | None, list[ScoreBatch]]]:
     """Read tables side by side, and the text they are about if it is at hand."""
     # -> a block of the text (None without one), and of each table the rows of exactly its segments; a segment without rows
-    # has 0 events.
+    # has 0 events; complete: it is refused where the text has bytes.
     called = list(names or [f"table {i + 1}" for i in range(len(tables))])
     rows = [SegmentReader(table, name) for table, name in zip(tables, called, strict=True)]
     segments = 0
@@ -153,7 +157,7 @@ def lockstep(
         segments = block.first + len(block)
         taken = [table.take(block.first, segments) for table in rows]
         for name, table in zip(called, taken, strict=True):
-            _check_extent(table, block, name)
+            _check_extent(table, block, name, complete)
         yield block, taken
     for name, reader in zip(called, rows, strict=True):
         if corpus is not None and not reader.exhausted:
@@ -165,11 +169,11 @@ def lockstep(
         yield None, [table.take(begin, begin + _SEGMENTS_AT_A_TIME) for table in rows]
 
 
-def _check_extent(table: ScoreBatch, block: Segments, name: str) -> None:
+def _check_extent(table: ScoreBatch, block: Segments, name: str, complete: bool) -> None:
     # Compare the segments of a table against those of the text: none without rows that has bytes, none that is longer.
     lengths = block.ends - block.starts
     missing = np.flatnonzero((table.segment_events == 0) & (lengths > 0))
-    if len(missing):
+    if complete and len(missing):
         raise InputError(
             f"{name}: has no rows for segment {block.first + missing[0]}, which the text has; is it the same text?"
         )

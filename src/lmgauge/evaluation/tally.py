@@ -5,6 +5,7 @@ Sums are kept as integers, multiples of 2^-80 nats, so they do not depend on how
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
-from lmgauge.scores import KINDS, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
+from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
 
 _SHOWN_ZEROS = 10
 _ROUNDING = 1e-6  # nats by which a part may seem larger than the whole it is of
@@ -37,21 +38,28 @@ class Tally:
     """An accumulator: exact sums over the rows added so far, whatever their batches."""
 
     # per kind the sum of the finite log-probabilities, in multiples of 2^-80 nats
-    exact: list[int] = field(default_factory=lambda: [0] * len(KINDS))
+    exact: Counter[int] = field(default_factory=Counter)
     # events, zeros: per kind the rows, and those of probability zero
-    events: list[int] = field(default_factory=lambda: [0] * len(KINDS))
-    zeros: list[int] = field(default_factory=lambda: [0] * len(KINDS))
+    events: Counter[int] = field(default_factory=Counter)
+    zeros: Counter[int] = field(default_factory=Counter)
     first_zeros: list[ZeroEvent] = field(default_factory=list)  # where the first of these are
     # rows by the order (or context length; 255 and more together) that was used, where the table tells
     contexts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
     # of `exact`, per column (`spelling`, `separator`) and kind, what is spelled letters and white space; no column where
     # the table has none
-    parts: dict[str, list[int]] = field(default_factory=dict)
+    parts: dict[str, Counter[int]] = field(default_factory=dict)
     lossy_segments: int = 0  # segments that their tokens do not give back exactly
     given_bytes: int = 0  # bytes of text that was given before segments
     crossing_tokens: int = 0  # first events of segments that begin in the given text
     _columns: list[_Columns] = field(default_factory=lambda: [(_NONE, _NONE, _NONE.astype(np.uint64), _NONE, _NONE)])
     _documents: list[NDArray[np.int64]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, batch: ScoreBatch) -> Tally:
+        """Return the sums of a batch."""
+        tally = cls()
+        tally.add(batch)
+        return tally
 
     def add(self, batch: ScoreBatch) -> None:
         """Add the rows of a batch."""
@@ -95,9 +103,7 @@ class Tally:
                     f"segment {batch.row_segments()[i]}: {name} {column[i]} is not a part of the log-probability "
                     f"{batch.logprob[i]}; the column has natural logs, none above 0 and none below it"
                 )
-            of_kinds = self.parts.setdefault(name, [0] * len(KINDS))
-            for kind, total in enumerate(_exact_by_kind(column, batch.kind)):
-                of_kinds[kind] += total
+            self.parts.setdefault(name, Counter()).update(_exact_by_kind(column, batch.kind))
 
     def _note_zeros(self, batch: ScoreBatch) -> None:
         rows = np.flatnonzero(batch.logprob == -np.inf)[: _SHOWN_ZEROS - len(self.first_zeros)]
@@ -120,13 +126,11 @@ class Tally:
 
     def merge(self, other: Tally) -> None:
         """Add the rows of another tally, which come after those of this one."""
-        for kind in range(len(KINDS)):
-            self.exact[kind] += other.exact[kind]
-            self.events[kind] += other.events[kind]
-            self.zeros[kind] += other.zeros[kind]
+        self.exact.update(other.exact)
+        self.events.update(other.events)
+        self.zeros.update(other.zeros)
         for name, totals in other.parts.items():
-            mine = self.parts.get(name, [0] * len(KINDS))
-            self.parts[name] = [a + b for a, b in zip(mine, totals, strict=True)]
+            self.parts.setdefault(name, Counter()).update(totals)
         for zero in other.first_zeros[: _SHOWN_ZEROS - len(self.first_zeros)]:
             self.first_zeros.append(replace(zero, position=zero.position + self._rows_of(zero.segment)))
         self.contexts += other.contexts
@@ -138,16 +142,16 @@ class Tally:
 
     def nats(self, *kinds: int) -> float:
         """Sum of the finite log-probabilities of these kinds (all if none is named), correctly rounded."""
-        return exact_to_nats(sum(self.exact[k] for k in kinds or range(len(KINDS))))
+        return exact_to_nats(sum(self.exact[k] for k in kinds or self.exact))
 
     def part_nats(self, name: str, *kinds: int) -> float:
         """Sum of a column `spelling` or `separator` over these kinds (all if none is named), correctly rounded."""
-        return exact_to_nats(sum(self.parts[name][k] for k in kinds or range(len(KINDS)))) if name in self.parts else 0.0
+        totals = self.parts.get(name, Counter())
+        return exact_to_nats(sum(totals[k] for k in kinds or totals))
 
     def event_nats(self, *kinds: int) -> float:
         """Sum of the finite log-probabilities of these kinds without spelled letters and white space, correctly rounded."""
-        chosen = kinds or range(len(KINDS))
-        return exact_to_nats(sum(self.exact[k] - sum(part[k] for part in self.parts.values()) for k in chosen))
+        return exact_to_nats(sum(self.exact[k] - sum(part[k] for part in self.parts.values()) for k in kinds or self.exact))
 
     @property
     def tokens(self) -> int:
@@ -162,12 +166,12 @@ class Tally:
     @property
     def total_events(self) -> int:
         """Return all rows."""
-        return sum(self.events)
+        return self.events.total()
 
     @property
     def total_zeros(self) -> int:
         """Return all rows of probability zero."""
-        return sum(self.zeros)
+        return self.zeros.total()
 
     @property
     def names_documents(self) -> bool:
@@ -192,12 +196,12 @@ class Tally:
         return SegmentSums(segments, nats, events, zeros, documents)
 
 
-def _exact_by_kind(column: NDArray[np.float64], kind: NDArray[np.uint8]) -> list[int]:
+def _exact_by_kind(column: NDArray[np.float64], kind: NDArray[np.uint8]) -> dict[int, int]:
     # Sum of a column over the rows of each kind, in multiples of 2^-80 nats.
     events, none = np.array([len(column)], np.int64), np.zeros(0, np.uint8)
     sums = np.zeros(1, np.int64), np.zeros(1, np.uint64), np.zeros(1, np.int64)
     kinds, _, _ = _native.sum_events(column, kind, none, events, *sums)
-    return [(int(high) << 64) + int(low) for high, low, _, _ in kinds]
+    return {k: (int(high) << 64) + int(low) for k, (high, low, _, _) in enumerate(kinds)}
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.overview import GroupMatrix, Overview, group_matrix
 from lmgauge.evaluation.passages import ScoreHistogram
-from lmgauge.evaluation.results import Evaluation, comparison_notes
+from lmgauge.evaluation.results import Evaluation
 from lmgauge.report import audit as audits
 from lmgauge.report import blocks as doc
 from lmgauge.report import comparison, diagnosis, evaluations
@@ -99,10 +98,9 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     each = evaluations.blocks(named)
     charted = any(isinstance(block, doc.ChartData) for block in each)
     yield from _section("The models, each on its own", (*each, *(() if charted else _forest(overview))))
-    yield from _curve(overview)
-    matrix = group_matrix(overview.runs, overview.diagnoses, compared)
+    matrix = group_matrix(overview.diagnoses, compared)
     if matrix is not None:
-        yield from _section("Group by group", tuple(_matrix(matrix)))
+        yield from _section("Group by group", tuple(_matrix(matrix, overview)))
     for item in compared:
         yield from _section(comparison.title(item), tuple(comparison.figures_of(item)))
     yield from _section("What has to agree", (comparison.agreements_of(compared),))
@@ -120,116 +118,60 @@ def _forest(overview: Overview) -> Iterator[doc.Block]:
     if len(rows) < 2:
         return
     names, diagnoses = zip(*rows, strict=True)
-    bits = doc.series(
-        "bits per byte", names, [d.evaluation.bits_per_byte for d in diagnoses], [d.interval for d in diagnoses]
-    )
-    yield doc.ChartData(
-        "bits-per-byte",
-        "Bits per byte with 95 % intervals",
-        "model",
-        "bits per byte",
-        "bits",
-        (bits,),
-        kind="intervals",
-        better="lower",
-        note="models on the same text differ less than their intervals suggest: the verdict above is of their difference",
-    )
-
-
-def _curve(overview: Overview) -> doc.Document:
-    # Bits per byte (or perplexity) against steps, where the names of the runs differ by one number only.
-    steps = step_numbers(overview.runs)
-    if len(steps) < 3:
-        return ()
-    in_order = sorted(zip(steps, overview.runs, overview.diagnoses, strict=True), key=lambda row: row[0])
-    numbers, names, diagnoses = zip(*in_order, strict=True)
-    results = [diagnosed.evaluation for diagnosed in diagnoses]
-    by_bytes = all(result.bits_per_byte is not None for result in results)
-    if any(result.bits_per_byte_is_bound for result in results):  # perplexities, if these may be compared
-        by_bytes = by_bytes and bool(comparison_notes(results))
-    values = tuple(_finite(result.bits_per_byte if by_bytes else result.perplexity) for result in results)
-    ends = [
-        d.interval if by_bytes else r.interval and (r.interval.low, r.interval.high)
-        for d, r in zip(diagnoses, results, strict=True)
-    ]
-    figure = "bits per byte" if by_bytes else "perplexity"
-    between = doc.Column("95 % interval", [doc.between(pair, 4 if by_bytes else 2) for pair in ends])
-    table = doc.Table(
-        (doc.labels("model", names), doc.numbers("step", numbers, form="count"), doc.numbers(figure, values, 4), between)
-    )
-    low, high = (tuple(None if pair is None else _finite(pair[i]) for pair in ends) for i in (0, 1))
-    series = doc.Series(figure, tuple(map(float, numbers)), values, low, high, tuple(names))
-    chart = doc.ChartData(
-        "steps", f"{figure.capitalize()} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower"
-    )  # fmt: skip
-    return (doc.Heading("Step by step"), table, chart)
-
-
-_STEPS = re.compile(r"(?:step|steps|epoch|checkpoint|ckpt|iter|iteration|update)s?[-_ =.]*$", re.IGNORECASE)
-
-
-def step_numbers(names: Sequence[str]) -> list[int]:
-    """Return the numbers of steps, epochs or checkpoints by which names differ; empty where they differ by anything else."""
-    parts = [re.split(r"([0-9]{1,15})", name) for name in names]
-    if len({len(part) for part in parts}) != 1:
-        return []
-    differ = [i for i, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
-    if len(differ) != 1 or differ[0] % 2 == 0:
-        return []
-    if not _STEPS.search(parts[0][differ[0] - 1]):
-        return []
-    return [int(part[differ[0]]) for part in parts]
+    bits = [diagnosed.evaluation.bits_per_byte for diagnosed in diagnoses]
+    series = doc.series("bits per byte", names, bits, [diagnosed.interval for diagnosed in diagnoses])
+    title = "Bits per byte with 95 % intervals"
+    note = "models on the same text differ less than their intervals suggest: the verdict above is of their difference"
+    chart = doc.ChartData("bits-per-byte", title, "model", "bits per byte", "bits", (series,), kind="intervals", note=note)
+    yield replace(chart, better="lower")
 
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
+def _matrix(matrix: GroupMatrix, overview: Overview) -> Iterator[doc.Block]:
     # Models by groups: all of it as a table, a chart of the costs and one of the differences.
-    yield _matrix_table(matrix)
+    yield _matrix_table(matrix, overview)
+    groups = tuple(matrix.own[0])
     series = [
-        doc.series(name, matrix.groups, [_finite(cell.bits) for cell in cells], [cell.interval for cell in cells])
-        for name, cells in zip(matrix.runs, matrix.cells, strict=True)
+        doc.series(name, groups, [_finite(bits) for bits in matrix.bits(i)], [row.interval for row in rows.values()])
+        for i, (name, rows) in enumerate(zip(overview.runs, matrix.own, strict=True))
     ]
     title = "Bits per byte by group, with 95 % intervals"
     yield doc.ChartData(
         "group-matrix", title, "group", "bits per byte", "bits", tuple(series), kind="intervals", better="lower", cut="group"
     )
     differences = [
-        doc.series(name, matrix.groups, [cell.difference for cell in cells], [cell.difference_interval for cell in cells])
-        for name, cells in zip(matrix.runs[1:], matrix.cells[1:], strict=True)
+        doc.series(name, groups, [row.difference for row in rows], [row.interval for row in rows])
+        for name, rows in zip(overview.runs[1:], map(dict.values, matrix.paired[1:]), strict=True)
     ]
     if any(value is not None for one in differences for value in one.y):
-        title = f"Difference from {matrix.runs[0]} by group, with 95 % intervals"
-        yield doc.ChartData(
-            "group-differences", title, "group", "difference in bits per byte", "bits", tuple(differences),
-            kind="intervals", better="lower", rule=0.0, rule_name="no difference", cut="group",
-        )  # fmt: skip
+        title, y = f"Difference from {overview.runs[0]} by group, with 95 % intervals", "difference in bits per byte"
+        yield doc.differences("group-differences", title, "group", y, "bits", differences, cut="group")
 
 
-def _matrix_table(matrix: GroupMatrix) -> doc.Table:
-    dash = doc.Number(None)
+def _matrix_table(matrix: GroupMatrix, overview: Overview) -> doc.Table:
+    sizes = [row.size for row in matrix.own[0].values()]
     columns = [
-        doc.labels("group", [*matrix.groups, "mean over groups", "mean over bytes"]),
-        doc.numbers("bytes", [*matrix.sizes, None, sum(matrix.sizes)], form="count", drop=1),
+        doc.labels("group", [*matrix.own[0], "mean over groups", "mean over bytes"]),
+        doc.numbers("bytes", [*sizes, None, sum(sizes)], form="count", drop=1),
     ]
-    for i, (name, cells) in enumerate(zip(matrix.runs, matrix.cells, strict=True)):
-        values = [*(cell.bits for cell in cells), matrix.macro[i], matrix.weighted[i]]
-        between = [*(doc.between(cell.interval, 3) for cell in cells), dash, doc.between(matrix.weighted_intervals[i], 3)]
+    for i, (name, whole) in enumerate(zip(overview.runs, overview.diagnoses, strict=True)):
+        values = [*matrix.bits(i), matrix.mean_bits(i), whole.evaluation.bits_per_byte]
+        intervals = [row.interval for row in matrix.own[i].values()]
+        between = [doc.between(interval, 3) for interval in (*intervals, None, whole.interval)]
         columns += [doc.numbers(name, values, 3), doc.Column("95 % interval", between, 3)]
-        if i and any(cell.difference is not None for cell in cells):
-            columns.append(
-                doc.numbers("difference", [*(cell.difference for cell in cells), None, None], 3, "signed", drop=2)
-            )
-            columns.append(doc.numbers("p (Holm)", [*(cell.p_value for cell in cells), None, None], form="p", drop=4))
-    count = len(matrix.groups)
-    adjusted = " and the number of models (Bonferroni)" if len(matrix.runs) > 2 else ""
+        differences = [row.difference for row in matrix.paired[i].values()]
+        if any(difference is not None for difference in differences):
+            columns.append(doc.numbers("difference", [*differences, None, None], 3, "signed", drop=2))
+            columns.append(doc.numbers("p (Holm)", [*matrix.p_values(i), None, None], form="p", drop=4))
+    adjusted = " and the number of models (Bonferroni)" if len(matrix.own) > 2 else ""
     footnote = (
-        f"bits per byte; differences are from {matrix.runs[0]}, paired; p adjusted for the groups (Holm){adjusted}. "
+        f"bits per byte; differences are from {overview.runs[0]}, paired; p adjusted for the groups (Holm){adjusted}. "
         "The interval of a group of fewer than 6 documents is about text like these; its difference is not tested."
     )
-    return doc.Table(tuple(columns), "models by groups", (count, count + 1), (footnote,), cut="group")
+    return doc.Table(tuple(columns), "models by groups", (len(sizes), len(sizes) + 1), (footnote,), cut="group")
 
 
 # -- the text -----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.evaluation.diagnosis.spelling_costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN, LengthOfWords
+from lmgauge.evaluation.diagnosis.spelling_costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import percent
 
@@ -47,14 +47,6 @@ def blocks(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     yield doc.ChartData("spelling", "Where the bits go", "part", "share of bits", "%", (series,), kind="bars")
     if costs.dearest and one == "word":
         yield doc.Table(doc.columns(costs.dearest), "unseen words whose letters cost most")
-    if len(costs.lengths) > 1:
-        lengths = (
-            doc.labels("characters", [_lengths(row) for row in costs.lengths]),
-            *doc.columns(costs.lengths),
-            doc.numbers("bits a word", [row.bits / row.events for row in costs.lengths], 2),
-            doc.numbers("bits a character", [row.bits / row.characters for row in costs.lengths], 2),
-        )
-        yield doc.Table(lengths, "unseen words by length: what their letters cost, the end of the word included")
 
 
 def learned(content: Mapping[str, Any]) -> list[str]:
@@ -107,9 +99,3 @@ def _shown(separator: str) -> str:
     if set(separator) <= {" "}:
         return {0: "none", 1: "a space"}.get(len(separator), f"{len(separator)} spaces")
     return ascii(separator)
-
-
-def _lengths(row: LengthOfWords) -> str:
-    if row.last is None:
-        return f"{row.first} or more"
-    return str(row.first) if row.first == row.last else f"{row.first} – {row.last}"

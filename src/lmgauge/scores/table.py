@@ -235,7 +235,7 @@ class ScoreBatch:
         events = np.bincount(owner[rows], minlength=len(self.segment_events))
         return replace(self, segment_events=events, **self._columns(rows))
 
-    def _columns(self, rows: slice | NDArray[np.int64]) -> dict[str, Any]:
+    def _columns(self, rows: slice | NDArray[Any]) -> dict[str, Any]:
         # What there is of some of the rows.
         own = {name: getattr(self, name) for name in ("token_ids", "logprob", "kind", "ends", "begins")}
         chosen: dict[str, Any] = {name: values[rows] if len(values) else values for name, values in own.items()}
@@ -273,13 +273,14 @@ class ScoreBatch:
         return capsules
 
 
-def cut(batch: ScoreBatch, own: slice, rows: slice, before: GivenTokens | None) -> ScoreBatch:
+def cut(batch: ScoreBatch, own: Any, rows: Any, before: GivenTokens | None) -> ScoreBatch:
     """Return some segments of a batch with their rows, and what was given before these segments."""
+    # own, rows: which, as slices or as bool [segments] and [rows].
     return ScoreBatch(
         batch.segments[own],
         batch.segment_events[own],
         strings=batch.strings,
-        lossy=batch.lossy[own],
+        lossy=batch.lossy[own] if len(batch.lossy) else batch.lossy,
         before=before,
         **batch._columns(rows),
     )

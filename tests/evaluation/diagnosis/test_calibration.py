@@ -21,6 +21,7 @@ from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate, con
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.progress import listening
 from lmgauge.scores import KINDS, ScoreBatch, ScoreWriter
 from lmgauge.text.documents import Corpus
 from lmgauge.text.vocabulary import BOS, EOS, UNK
@@ -210,10 +211,10 @@ def test_with_its_text_a_network_says_the_same_as_one_context_at_a_time(options:
             events += len(batch)
     run = open_run(tmp_path / "t.parquet")
     slow = calibrate(run, neural, events, contexts=50)
-    done: list[int] = []
-    fast = calibrate(run, neural, events, contexts=50, text=text, progress=done.append)
-    assert done[-1] == 50
-    assert done == sorted(done)
+    said: list[str] = []
+    with listening(said.append):
+        fast = calibrate(run, neural, events, contexts=50, text=text)
+    assert said[-1] == "calibration: 50 of 50 contexts"
     for name in ("brier_score", "mean_entropy_bits", "mean_surprisal_bits", "accuracy", "mean_confidence"):
         assert getattr(fast, name) == pytest.approx(getattr(slow, name), rel=1e-4), name
     assert [b.forecasts for b in fast.decades] == [b.forecasts for b in slow.decades]

@@ -37,10 +37,9 @@ def test_the_parts_are_all_of_the_bits(model: lmgauge.models.SpelledModel) -> No
     assert parts[UNSEEN].bits == pytest.approx(event[batch.kind == SPELLED].sum())
     assert parts[LETTERS].events == parts[UNSEEN].events == np.count_nonzero(batch.kind == SPELLED)
     assert costs.dearest == ()
-    assert costs.lengths == ()
 
 
-def test_the_dearest_words_and_their_lengths(model: lmgauge.models.SpelledModel) -> None:
+def test_the_dearest_words(model: lmgauge.models.SpelledModel) -> None:
     corpus = Corpus.from_strings(TEXT)
     cost = {}
     sums = SpellingSums(2)
@@ -54,10 +53,6 @@ def test_the_dearest_words_and_their_lengths(model: lmgauge.models.SpelledModel)
     costs = sums.finish()
     dearest = sorted(cost, key=lambda word: -cost[word][0])[:2]
     assert [(one.word, one.events) for one in costs.dearest] == [(word, len(cost[word])) for word in dearest]
-    by_length = {row.first: row for row in costs.lengths}
-    assert by_length[6].events == sum(len(own) for word, own in cost.items() if len(word) == 6)
-    assert by_length[6].characters == 6 * by_length[6].events
-    assert math.fsum(row.bits for row in costs.lengths) == pytest.approx(math.fsum(sum(own) for own in cost.values()))
 
 
 def test_a_table_without_spelling_says_nothing() -> None:
@@ -72,7 +67,7 @@ def test_a_diagnosis_shows_it_everywhere(model: lmgauge.models.SpelledModel, tmp
     lmgauge.evaluate(model, path, output=tmp_path / "run")
     result = lmgauge.diagnose(tmp_path / "run", model=model, text=path, only=["unseen", "slices", "calibration"])
     shown = str(result)
-    for words in ("where the bits go", "unseen words: their letters", "white space between words", "quokka", "by length"):
+    for words in ("where the bits go", "unseen words: their letters", "white space between words", "quokka"):
         assert words in shown
     assert "unseen words: their letters" in result._repr_html_()
     assert result.to_dict()["spelling"]["parts"][0]["part"] == "known"

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.choices.results import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
-from lmgauge.evaluation.evaluate import sum_block
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.exact import Floats, Ints
 from lmgauge.numerics.proportions import mcnemar_p_value, wilson_interval
@@ -152,14 +151,14 @@ def _refuse_running(models: Sequence[LanguageModel], what: str) -> None:
 
 
 def _tallies(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[Tally]]:
-    return block, [sum_block(batch).total for batch in batches]
+    return block, [Tally.of(batch) for batch in batches]
 
 
 def _score(models: Sequence[LanguageModel], corpora: Sequence[Corpus], threads: int | None) -> _Texts:
     _refuse_running(models, "texts to choose from need")
 
     def summed(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, Floats, NDArray[np.bool_]]:
-        nats = [sum_block(batch).total.per_segment().nats for batch in batches]
+        nats = [Tally.of(batch).per_segment().nats for batch in batches]
         return block, np.stack(nats), np.stack([_with_unseen(batch) for batch in batches])
 
     counts, groups = [0] * len(corpora), list[str]()

@@ -17,7 +17,7 @@ from lmgauge.evaluation.comparison.pair_sums import PairSums
 from lmgauge.evaluation.comparison.results import SIGNIFICANT, Comparisons
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
-from lmgauge.evaluation.slicing.cuts import WordCounts
+from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.option_numbers import check_whole
 from lmgauge.scores import ScoreBatch
@@ -30,7 +30,7 @@ def compare(
     examples: int = 5,
     corpus: Corpus | None = None,
     documents_of_text: bool = False,
-    training: Callable[[Corpus], WordCounts] | None = None,
+    training: Callable[[Corpus], TrainingWords] | None = None,
 ) -> Comparisons:
     """Compare runs with the first of them."""
     if len(runs) < 2:
@@ -42,14 +42,14 @@ def compare(
     text = corpus or remembered(runs[0], *(run for run in runs[1:] if run.text_sha256 == runs[0].text_sha256))
     if training is not None and text is None:
         raise UsageError("occurrences in training need the text that was scored: name it (--text)")
-    counts = training(text) if training is not None and text is not None else None
+    words = training(text) if training is not None and text is not None else None
     facts = gather_facts(runs, text)
     collected = []
     for run, fact in zip(runs[1:], facts, strict=True):
         named = [tally.per_segment().documents if tally.names_documents else None for tally in fact.totals]
         documents = choose_documents((runs[0], run), named, text, asked=documents_of_text)
         answers, part = verdicts(runs[0], run, fact)
-        collected.append((PairSums((runs[0], run), fact, part, text, documents, counts, examples), answers))
+        collected.append((PairSums((runs[0], run), fact, part, text, documents, words, examples), answers))
     _read([sums for sums, _ in collected if sums.part != NOTHING], text)
     judged = holm_adjusted(judge(sums, answers, level=1 - SIGNIFICANT / len(facts)) for sums, answers in collected)
     items = [replace(item, units_needed=None) if item.significant else item for item in judged]

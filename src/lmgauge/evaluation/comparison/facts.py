@@ -37,14 +37,8 @@ class _Table:
 
     def __init__(self, run: Run) -> None:
         self.run, self.tally, self.first_tokens = run, Tally(), FirstTokens(run.origin.policy)
-        self.apart = 0
         self.spans = self.same_counts = self.same_ends = True
         self._ends: list[NDArray[np.int64]] = []
-
-    def batches(self) -> Iterator[ScoreBatch]:
-        for batch in self.first_tokens.watch(self.run.batches()):
-            self.apart += batch.spans_apart - (batch.gaps if self.run.origin.policy.leaves_out else 0)
-            yield batch
 
     def add(self, rows: ScoreBatch, of_first: ScoreBatch) -> None:
         self.tally.add(rows)
@@ -75,14 +69,16 @@ def gather_facts(runs: Sequence[Run], corpus: Corpus | None = None) -> list[Fact
 
 def _read(runs: Sequence[Run], corpus: Corpus | None) -> Iterator[Facts]:
     tables = [_Table(run) for run in runs]
-    for _, parts in lockstep([table.batches() for table in tables], corpus, [run.name for run in runs]):
+    for _, parts in lockstep(
+        [one.first_tokens.watch(one.run.batches()) for one in tables], corpus, [run.name for run in runs]
+    ):
         for table, rows in zip(tables, parts, strict=True):
             table.add(rows, parts[0])
     first, *others = tables
     first_ends = first.ends()
     for other in others:
         ends = other.ends()
-        spans, apart = first.spans and other.spans, [first.apart, other.apart]
+        spans, apart = first.spans and other.spans, [first.first_tokens.apart, other.first_tokens.apart]
         if spans and first.run.text_sha256 and first.run.text_sha256 == other.run.text_sha256:
             apart = [apart[0] + int((first_ends < ends).sum()), apart[1] + int((ends < first_ends).sum())]
         shuffled = np.array_equal(np.sort(first_ends), np.sort(ends)) and not np.array_equal(first_ends, ends)

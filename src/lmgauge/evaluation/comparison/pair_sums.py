@@ -16,7 +16,7 @@ from lmgauge.evaluation.comparison.paired_segments import PairedSegments
 from lmgauge.evaluation.runs import Run
 from lmgauge.evaluation.slicing import ranges as aligned
 from lmgauge.evaluation.slicing import slices as by
-from lmgauge.evaluation.slicing.cuts import SpanCuts, WordCounts
+from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import Floats, Ranges
 from lmgauge.evaluation.slicing.sums import CutSums
@@ -30,8 +30,6 @@ from lmgauge.text.segments import Segments
 class PairSums:
     """Collects what is compared of two runs, block by block."""
 
-    # counts: how often the words of a block occur in a training text, int64 [words of the block].
-
     def __init__(
         self,
         runs: tuple[Run, Run],
@@ -39,11 +37,11 @@ class PairSums:
         part: str,
         corpus: Corpus | None,
         documents: Documents,
-        counts: WordCounts | None = None,
+        training: TrainingWords | None = None,
         examples: int = 5,
     ) -> None:
         self.runs, self.facts, self.part, self.corpus = runs, facts, part, corpus
-        self.documents, self._cuts = documents, SpanCuts(corpus, counts)
+        self.documents, self._cuts = documents, Cuts(corpus, training)
         self.by_event = part == SHARED_EVENTS
         self.by_segment = part == WHOLE and not facts.spans
         self.unit = "event" if self.by_event or (self.by_segment and corpus is None) else "byte"
@@ -74,7 +72,7 @@ class PairSums:
             self.per_segment.documents.append(documents)
         first = int(tables[0].segments[0]) if len(tables[0].segments) else 0
         unit = columns[:, 1 if self.unit == "byte" else 0].astype(np.int64)
-        cuts = self._cuts.of(block, ranges, spans=not self.by_segment)
+        cuts = self._cuts.of_spans(block, ranges, spans=not self.by_segment)
         self.slices.add(cuts, ranges.segment, sums, unit, first=first, documents=documents)
         if block is not None:
             self._add_examples(block, ranges, sums, ends[chosen])

@@ -12,7 +12,7 @@ Braverman, Chen, Kakade, Narasimhan, Zhang & Zhang (2020), "Calibration, entropy
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,13 +24,13 @@ from lmgauge.distributions.blocks import by_event, distributions_of, of_events, 
 from lmgauge.distributions.forecasts import DECADES, TENTHS, Forecasts, bins_of
 from lmgauge.distributions.reduce import reduced
 from lmgauge.distributions.reductions import Columns
-from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError
 from lmgauge.evaluation.options import DEFAULT_CONTEXTS
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.intervals import spread, sums_by
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.progress import say_progress
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, TOKEN, ScoreBatch
 
 if TYPE_CHECKING:
@@ -116,7 +116,6 @@ def calibrate(
     contexts: int | None = DEFAULT_CONTEXTS,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
-    progress: Callable[[int], None] = lambda done: None,
 ) -> Calibration:
     """Compare a model's distributions with the tokens that came."""
     made_by = run.origin.fingerprints.get("model", "")
@@ -143,25 +142,13 @@ def calibrate(
     else:
         blocks = by_event(model, batches, chosen)
     collected = _Collector()
-    for batch in reduced(blocks, [_Watched(progress)], threads):
+    wanted = events if chosen is None else len(chosen)
+    for batch in reduced(blocks, [Forecasts()], threads):
         collected.add(batch.extra, *rows.of(batch))
-        progress(collected.contexts)
+        say_progress(f"calibration: {collected.contexts:,} of {wanted:,} contexts")
     if not collected.contexts:
         raise InputError(f"{run.path}: the score table has no events to look at")
     return collected.finish(events, len(model.vocabulary), None if chosen is None else seed)
-
-
-class _Watched:
-    """The reduction `Forecasts`, which says after each tile how many contexts are done."""
-
-    def __init__(self, progress: Callable[[int], None]) -> None:
-        self._progress, self._done = progress, 0
-
-    def __call__(self, tile: Tile) -> Columns:
-        columns = Forecasts()(tile)
-        self._done += len(tile)
-        self._progress(self._done)
-        return columns
 
 
 class _ChosenRows:

@@ -20,13 +20,14 @@ from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered
 from lmgauge.evaluation.slicing import slices as by
-from lmgauge.evaluation.slicing.cuts import EventCuts, TrainingWords
+from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import Ints, Ranges, exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.figures import FIGURES
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.progress import say_progress
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -34,7 +35,6 @@ from lmgauge.text.segments import Segments
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
-Progress = Callable[[str], None]
 
 # Texts of one kind share fewer runs of this many words by chance.
 _LONG_RUN, _MUCH_SEEN = 5, 0.5
@@ -48,26 +48,24 @@ def diagnose(
     training: Callable[[Corpus], TrainingWords] | None = None,
     rungs: Callable[[Corpus], Sequence[Baseline]] | None = None,
     model: LanguageModel | None = None,
-    progress: Progress = lambda stage: None,
 ) -> Diagnosis:
     """Divide a run's bits by everything that could explain them."""
     # training: given the text, what gives of the words of each of its blocks how often each occurs in the training text,
     # and the length of the longest n-gram of that text that ends with it: two integer arrays [words of the block].
     settings = settings or DiagnosisSettings()
-    progress("reading the run")
+    say_progress("reading the run")
     run, text, evaluation = _evaluated(run, corpus)
     words = None
     if training is not None and "slices" in settings.only:
         if text is None:
             raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
-        progress("reading the training text")
+        say_progress("reading the training text")
         words = training(text)
     seen = _Reading(run, text, evaluation, words, settings)
-    progress("cutting the text into slices")
+    say_progress("cutting the text into slices")
     tables = seen.read()
     calibration = None
     if model is not None and "calibration" in settings.only:
-        wanted = evaluation.events if settings.exhaustive else min(settings.contexts, evaluation.events)
         calibration = calibrate(
             run,
             model,
@@ -77,7 +75,6 @@ def diagnose(
             contexts=None if settings.exhaustive else settings.contexts,
             seed=settings.seed,
             threads=settings.threads,
-            progress=lambda done: progress(f"calibration: {done:,} of {wanted:,} contexts"),
         )
     if rungs is not None and text is not None and seen.baselines is not None:
         seen.rungs = tuple(rungs(text))
@@ -124,7 +121,7 @@ class _Reading:
         self.slices = CutSums()
         self.spans = True
         self.long_runs = _LongRuns()
-        self.cuts = EventCuts(corpus, training, len(evaluation.events_by_matched_order), self.long_runs.add)
+        self.cuts = Cuts(corpus, training, len(evaluation.events_by_matched_order), self.long_runs.add)
         self.tokens, self.unseen, self.ranks = TokenCosts(), UnseenWords(), RankSums()
         self.spelling = SpellingSums(self.examples)
         self.worst, self.impossible, self.segments = (ExampleHeap(self.examples) for _ in range(3))
@@ -147,7 +144,7 @@ class _Reading:
         self.ranks.add(table)
         if "slices" in self.only:
             size = by.range_sizes(block, ranges)[:, 0] if block is not None and self.spans else ranges.events[0]
-            cuts = self.cuts.of(block, table, ranges, spans=self.spans)
+            cuts = self.cuts.of_events(block, table, ranges, spans=self.spans)
             first = int(table.segments[0]) if len(table.segments) else 0
             documents = self._documents(block, table)
             silent = np.flatnonzero(table.segment_events == 0)

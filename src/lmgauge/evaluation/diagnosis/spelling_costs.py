@@ -14,7 +14,6 @@ from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, S
 from lmgauge.text.segments import Segments
 
 KNOWN, UNSEEN, LETTERS, SPACE, ENDS = "known", "unseen", "letters", "white space", "ends"
-_LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30)  # in characters, where the slices by length begin
 
 
 @dataclass(frozen=True)
@@ -39,24 +38,12 @@ class SpelledWord:
 
 
 @dataclass(frozen=True)
-class LengthOfWords:
-    """What the letters of the words of some lengths cost."""
-
-    first: int  # first, last: characters of the shortest and the longest; the last is None where there is no limit
-    last: int | None
-    events: int = field(metadata=column("events", form="count", drop=1))  # how many words, each occurrence counted
-    characters: int
-    bits: float  # of their letters in all, the end of the word included
-
-
-@dataclass(frozen=True)
 class SpellingCosts:
     """What unseen words and white space cost, where a model spells and predicts them."""
 
     # of all bits, in the order of `PartOfBits.part`; parts that the text does not have are left out
     parts: tuple[PartOfBits, ...]
     dearest: tuple[SpelledWord, ...]  # the words whose letters cost most; empty without the text
-    lengths: tuple[LengthOfWords, ...]  # by length in characters; empty without the text
 
 
 class SpellingSums:
@@ -66,7 +53,6 @@ class SpellingSums:
         self._examples = examples
         self._tally = Tally()
         self._dearest: dict[str, tuple[float, int]] = {}
-        self._lengths = np.zeros((len(_LENGTHS), 3))  # words, characters, bits
 
     def add(self, block: Segments | None, table: ScoreBatch) -> None:
         """Add the rows of a block; those of a table without the columns `spelling` and `separator` say nothing."""
@@ -82,14 +68,7 @@ class SpellingSums:
         texts = (data[begin:end].decode("utf-8", "replace") for begin, end in spans)
         words = [text.strip() or text for text in texts]
         bits: NDArray[np.float64] = nats_to_bits(-table.extra[SPELLING][rows])
-        characters = np.array([len(word) for word in words])
-        codes = np.searchsorted(np.array(_LENGTHS), characters, side="right") - 1
-        for place, weights in enumerate((np.ones(len(rows)), characters, bits)):
-            self._lengths[:, place] += np.bincount(codes, weights, len(_LENGTHS))
-        self._add_words(words, bits.tolist())
-
-    def _add_words(self, words: list[str], bits: list[float]) -> None:
-        for word, cost in zip(words, bits, strict=True):
+        for word, cost in zip(words, bits.tolist(), strict=True):
             known = self._dearest.get(word)
             self._dearest[word] = (cost, 1) if known is None else (max(cost, known[0]), known[1] + 1)
         self._dearest = dict(self._sorted())
@@ -117,10 +96,4 @@ class SpellingSums:
             if count
         )
         words = tuple(SpelledWord(word, n, cost) for word, (cost, n) in self._sorted())
-        lasts = [first - 1 for first in _LENGTHS[1:]]
-        lengths = tuple(
-            LengthOfWords(first, last, int(row[0]), int(row[1]), float(row[2]))
-            for first, last, row in zip(_LENGTHS, [*lasts, None], self._lengths, strict=True)
-            if row[0]
-        )
-        return SpellingCosts(parts, words, lengths)
+        return SpellingCosts(parts, words)

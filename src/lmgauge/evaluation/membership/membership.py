@@ -245,9 +245,7 @@ def _of_block(block: Segments, batches: Sequence[ScoreBatch], used: NDArray[np.b
 
 def _nats(batch: ScoreBatch) -> Floats:
     # Nats of each segment of a batch, exactly summed: float64 [segments]; inf with an impossible event.
-    tally = Tally()
-    tally.add(batch)
-    return -tally.per_segment().nats
+    return -Tally.of(batch).per_segment().nats
 
 
 def standardized(logprob: Floats, mean: Floats, deviation: Floats) -> Floats:

@@ -16,7 +16,6 @@ from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
-WordCounts = Callable[[Segments], Ints]
 TrainingWords = Callable[[Segments], tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]
 
 _KIND_LABELS = ("token", "unseen word (<unk>)", "</s>", "unseen word (spelled)")
@@ -25,8 +24,8 @@ CONTEXT_STARTS = (0, *by.POSITION_STARTS)
 
 
 @dataclass(frozen=True)
-class EventCuts:
-    """The ways to cut the events of one run."""
+class Cuts:
+    """The ways to cut the events of one run, or the aligned spans of two."""
 
     corpus: Corpus | None  # the text, if it is at hand
     # of the words of a block how often each occurs in the training text, and the length of the longest n-gram of that text
@@ -37,10 +36,9 @@ class EventCuts:
     # of each word
     watch: Callable[[Ints, Ints, Ints], None] = lambda words, segments, longest: None
 
-    def of(self, block: Segments | None, table: ScoreBatch, ranges: Ranges, *, spans: bool) -> Iterator[Cut]:
+    def of_events(self, block: Segments | None, table: ScoreBatch, ranges: Ranges, *, spans: bool) -> Iterator[Cut]:
         """Yield ways to cut the events of a block: their name, their slices, and which slice each event is in."""
-        if block is not None:
-            yield by.cut_by_group(block, ranges, self.corpus.group_names if self.corpus else ())
+        yield from self._by_group(block, ranges)
         if block is not None and spans:
             yield from self._by_text(block, table)
         yield "kind of event", _KIND_LABELS, table.kind.astype(np.int64)
@@ -50,6 +48,22 @@ class EventCuts:
         yield "position in the segment (events)", bands, by.position_bands(ranges.position)
         lengths = by.position_bands(table.segment_events - 1)
         yield "length of the segment (events)", bands, lengths[ranges.segment]
+
+    def of_spans(self, block: Segments | None, ranges: Ranges, *, spans: bool = True) -> Iterator[Cut]:
+        """Yield ways to cut aligned spans: their name, their slices, and which slice each span is in."""
+        yield from self._by_group(block, ranges)
+        if not spans:
+            return
+        if block is not None:
+            yield "class", by.CLASSES, by.range_classes(block, ranges)
+        yield "position in the segment", by.band_labels(by.POSITION_STARTS), by.position_bands(ranges.position)
+        counts = None if block is None else self.word_counts(block)
+        if block is not None and counts is not None:
+            yield "occurrences in training", by.FREQUENCY_BANDS, by.frequency_bands(counts, by.range_words(block, ranges))
+
+    def _by_group(self, block: Segments | None, ranges: Ranges) -> Iterator[Cut]:
+        if block is not None:
+            yield by.cut_by_group(block, ranges, self.corpus.group_names if self.corpus else ())
 
     def word_counts(self, block: Segments) -> Ints | None:
         """Return how often each word of a block occurs in the training text, int64 [words]; None without one."""
@@ -82,29 +96,3 @@ class EventCuts:
 
 
 _SEEN_LABELS = ("no word", "none: an unseen word", "the word alone", *(f"{n} words" for n in range(2, _LONGEST_NGRAM + 1)))
-
-
-@dataclass(frozen=True)
-class SpanCuts:
-    """The ways to cut the aligned spans of two runs."""
-
-    corpus: Corpus | None  # the text, if it is at hand
-    # how often the words of a block occur in a training text, int64 [words of the block]; None without one
-    counts: WordCounts | None = None
-
-    def of(self, block: Segments | None, ranges: Ranges, *, spans: bool = True) -> Iterator[Cut]:
-        """Yield ways to cut a block: their name, their slices, and which slice each range is in."""
-        if block is not None:
-            yield by.cut_by_group(block, ranges, self.corpus.group_names if self.corpus else ())
-        if not spans:
-            return
-        if block is not None:
-            yield "class", by.CLASSES, by.range_classes(block, ranges)
-        yield "position in the segment", by.band_labels(by.POSITION_STARTS), by.position_bands(ranges.position)
-        if block is not None and self.counts is not None:
-            codes = by.frequency_bands(self.counts(block), by.range_words(block, ranges))
-            yield "occurrences in training", by.FREQUENCY_BANDS, codes
-
-    def word_counts(self, block: Segments) -> Ints | None:
-        """Return how often each word of a block occurs in the training text, int64 [words]; None without one."""
-        return None if self.counts is None else self.counts(block)

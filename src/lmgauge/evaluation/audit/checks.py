@@ -70,20 +70,17 @@ class Compared:
         self.tolerance, self.apart = tolerance, Fault()
         self.events, self.largest = 0, 0.0
 
-    def places_apart(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> list[int]:
-        """Compare two columns, [n]; return the places of what is apart."""
+    def places_apart(self, a: NDArray[np.float64], b: NDArray[np.float64], times: int = 1) -> list[int]:
+        """Compare two columns, [n]; return the places of what is apart by more than so many tolerances."""
         with np.errstate(invalid="ignore"):  # two events of probability zero
             distance = np.where(a == b, 0.0, np.abs(a - b))
         self.events += len(distance)
         self.largest = max(self.largest, float(np.where(np.isnan(distance), np.inf, distance).max(initial=0.0)))
-        return np.flatnonzero(~(distance <= self.tolerance)).tolist()
+        return np.flatnonzero(~(distance <= times * self.tolerance)).tolist()
 
     def differ(self, a: float, b: float, times: int = 1) -> bool:
         """Return True if two are apart by more than so many tolerances; then `apart` has to be told where."""
-        difference = 0.0 if a == b else abs(a - b)
-        self.events += 1
-        self.largest = max(self.largest, math.inf if math.isnan(difference) else difference)
-        return not difference <= times * self.tolerance
+        return bool(self.places_apart(np.array([a]), np.array([b]), times))
 
     def details(self) -> dict[str, Any]:
         """Return what was counted."""

@@ -4,26 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmgauge.errors import InputError, ProbabilityError
-from lmgauge.evaluation.audit.causality import check_causality
+from lmgauge.evaluation.audit.causality import Memory, beginning, check_causality, check_copy, untouched_copy
+from lmgauge.evaluation.audit.checks import LEVELS, NOT_ASKED_FOR, Audit, Check, by_level, judge
 from lmgauge.evaluation.audit.compression import check_compression
-from lmgauge.evaluation.audit.contamination import OverlapSource, check_contamination
 from lmgauge.evaluation.audit.coverage import Coverage
-from lmgauge.evaluation.audit.memory import Memory, beginning, check_copy, untouched_copy
 from lmgauge.evaluation.audit.normalization import LEVEL as NORMALIZATION
 from lmgauge.evaluation.audit.normalization import SUMS, check_normalization
-from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, by_level, judge
-from lmgauge.evaluation.audit.rows import Subject
-from lmgauge.evaluation.audit.sample import Sample
+from lmgauge.evaluation.audit.subject import Sample, Subject
 from lmgauge.evaluation.options import AuditSettings
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.overlap.results import Overlap
     from lmgauge.text.segments import Segments
+
+
+class NothingToCompareError(InputError):
+    """Both texts could be read, but one of them has no words to compare."""
+
+
+OverlapSource: TypeAlias = "Overlap | Callable[[], Overlap]"
+"""An overlap with the training text, or the function that finds it."""
+
+
+def check_contamination(
+    overlap: OverlapSource | None, max_overlap: float = AuditSettings.max_overlap, skipped: str = ""
+) -> Check:
+    """Check the share of the text that is in the training text."""
+    if skipped or overlap is None:
+        return judge("contamination", "training text", skipped=skipped or "the training text was not named (--train)")
+    try:
+        counts = overlap() if callable(overlap) else overlap
+    except NothingToCompareError as error:
+        return judge("contamination", "training text", skipped=str(error))
+    share = counts.long_contaminated_bytes / counts.bytes if counts.bytes else 0.0
+    evidence = (
+        f"{100 * share:.2f} % of the bytes ({counts.long_contaminated_bytes:,} of {counts.bytes:,}) are in the training "
+        f"text, in runs of {counts.n} {counts.unit}s or more or as whole segments of 20 bytes or more; "
+        f"{100 * max_overlap:g} % are allowed."
+    )
+    if 2 * counts.contaminated_bytes > counts.bytes:
+        repeated = 100 * counts.contaminated_bytes / counts.bytes
+        skipped = f"{repeated:.0f} % of the bytes are lines that the training text has too, but short ones, which repeat by "
+        skipped += "nature: judge by lmgauge overlap"
+    elif counts.unspaced:
+        skipped = "words were compared, but spaces do not separate them here: name --overlap-unit character"
+    no_runs = f" No run of {counts.n} {counts.unit}s fits in the text: only whole segments were compared."
+    details = {name: getattr(counts, name) for name in ("bytes", "long_contaminated_bytes", "segments")}
+    details |= {"contaminated_segments": counts.contaminated_segments, "share": share, "max_overlap": max_overlap}
+    bad = evidence if share > max_overlap else ""
+    good = evidence + ("" if counts.ngrams else no_runs)
+    return judge("contamination", "training text", bad=bad, skipped=skipped, good=good, details=details)
+
 
 _SAMPLE_BYTES = 100_000
 _BATCH_BYTES = 30_000

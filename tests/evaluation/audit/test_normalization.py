@@ -15,10 +15,9 @@ from tests.evaluation.audit.gallery import Sound
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.evaluation.audit.compression import check_compression, decode_segments, encode_segments
-from lmgauge.evaluation.audit.event_coder import NoCodeError
-from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Audit
-from lmgauge.evaluation.audit.rows import Rows, Subject
+from lmgauge.evaluation.audit.checks import FAIL, NOT_CHECKED, PASS, Audit
+from lmgauge.evaluation.audit.compression import NoCodeError, check_compression, decode_segments, encode_segments
+from lmgauge.evaluation.audit.subject import Rows, Subject
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.speller import Spelling
