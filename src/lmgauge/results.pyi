@@ -8,11 +8,11 @@ from lmgauge.evaluation.audit.checks import Audit as Audit
 from lmgauge.evaluation.choices.results import Choices as Choices
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
-from lmgauge.evaluation.context_curve.results import ContextCurve as ContextCurve
+from lmgauge.evaluation.context_curve.curve import ContextCurve as ContextCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
-from lmgauge.evaluation.divergence.base_results import SavedBase as SavedBase
 from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
 from lmgauge.evaluation.divergence.results import Divergence as Divergence
+from lmgauge.evaluation.divergence.results import SavedBase as SavedBase
 from lmgauge.evaluation.ladder import Ladder as Ladder
 from lmgauge.evaluation.membership.membership import Membership as Membership
 from lmgauge.evaluation.results import Evaluation as Evaluation

@@ -5,7 +5,6 @@ from __future__ import annotations
 from lmgauge.evaluation import bounds, evaluate
 from lmgauge.evaluation.audit import checks, spelling, subject
 from lmgauge.evaluation.comparison import documents
-from lmgauge.evaluation.divergence import base_file
 
 
 def test_results() -> None:
@@ -29,10 +28,6 @@ def test_bounds() -> None:
 
 def test_documents() -> None:
     assert documents.choose_documents([], [], None, asked=False).by == "unknown"
-
-
-def test_base_file() -> None:
-    assert base_file.group_rows(base_file.Kept("float32", 50257, 0, 0)) == 20
 
 
 def test_notes() -> None:

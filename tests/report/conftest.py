@@ -16,8 +16,8 @@ from tests.tasks.share import Share, compared, grouped
 import lmgauge
 from lmgauge.api.info import Info
 from lmgauge.evaluation.clean_subset import SplitEvaluation
-from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
-from lmgauge.evaluation.diagnosis.spelling_costs import LengthOfWords, PartOfBits, SpelledWord, SpellingCosts
+from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
+from lmgauge.evaluation.diagnosis.spelling_costs import PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.filtering.documents import DocumentScores, DocumentSums, Groups
@@ -266,7 +266,7 @@ def spelling_costs() -> SpellingCosts:
     """What spelling costs, of words from a hostile text."""
     parts = tuple(PartOfBits(part, 9, 2.5, 0.2) for part in ("known", "unseen", "letters", "white space", "ends"))
     words = SpelledWord(HOSTILE, 2, 9.5), SpelledWord(LONG, 1, 40.0)
-    return SpellingCosts(parts, words, (LengthOfWords(3, 3, 2, 6, 12.0), LengthOfWords(30, None, 1, 34, 40.0)))
+    return SpellingCosts(parts, words)
 
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {

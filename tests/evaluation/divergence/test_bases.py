@@ -1,4 +1,4 @@
-"""Divergence from a stored base: beside that of the two models, and what is refused."""
+"""Divergence from a stored base: beside that of the two models, in odd pieces, and what is refused."""
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -7,7 +7,10 @@ import pytest
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.divergence.base_file import BaseFile
+from lmgauge.evaluation.divergence.base_file import BaseFile, writing_base
+from lmgauge.evaluation.divergence.bases import StoredBase, header_of, write_base
+from lmgauge.evaluation.divergence.sample import Sample
+from lmgauge.evaluation.options import DivergenceSettings, StoringSettings
 
 LINES = [f"{a} {b} c {d}" for a in "abcd" for b in "cde" for d in "fgh"]
 EXACT = ("top_1_agreement", "log_probability_change_nats", "probability_change_rms", "perplexity_a", "perplexity_b")
@@ -157,3 +160,25 @@ def test_a_base_file_in_hand(models, text, tmp_path):
         assert lmgauge.divergence(file, models[2], text).kl_ab_nats.value == pytest.approx(0, abs=1e-9)
     assert saved.to_dict()["file_bytes"] == saved.path.stat().st_size
     assert "wb2" in repr(saved)
+
+
+ODD_LINES = ["a b", "", "c a b", "b", "", "a a c b"]
+
+
+def test_blocks_of_any_size_and_events_of_any_choice(tmp_path):
+    model = lmgauge.train("witten-bell", Corpus.from_strings(ODD_LINES), order=2)
+    candidate = lmgauge.train("witten-bell", Corpus.from_strings(ODD_LINES), order=1)
+    header = header_of(model, StoringSettings(base_top=10), name="base", asked_events=None)
+    for events in (None, np.array([0, 3, 9, 14]), np.array([2]), np.zeros(0, np.int64)):
+        with writing_base(tmp_path / "a.base", header) as writer:
+            write_base(writer, model, Corpus.from_strings(ODD_LINES), events=events)
+            count, ruled_out = writer.header.events, writer.header.ruled_out
+        assert count == (16 if events is None else len(events))
+        small = list(Corpus.from_strings(ODD_LINES, block_bytes=4))
+        with BaseFile(tmp_path / "a.base") as base:
+            parts = list(StoredBase(base).compared(candidate, small, Sample(small, events), DivergenceSettings(top_k=1)))
+        assert len(parts) == len(small)  # a block without events has its rows: none
+        assert sum(len(batch) for _, batch, _ in parts) == count
+        assert sum(len(columns["kl_ab"]) for _, _, columns in parts) == count
+        if count:
+            assert [model.vocabulary.tokens[i] for i in ruled_out] == ["<s>"]
