@@ -8,7 +8,7 @@ import pytest
 
 from lmgauge.errors import MissingExtraError
 from lmgauge.tasks import wer
-from lmgauge.tasks.normalization import whisper_normalizer
+from lmgauge.tasks.whisper import whisper_normalizer
 
 
 def test_the_package_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

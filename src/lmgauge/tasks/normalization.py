@@ -1,36 +1,18 @@
 """What may be done to transcripts before they are compared; each step is named in the signature."""
 
+# Many texts go through a step as one string, with NUL between them: see `Texts.mapped_together`.
+
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import cache
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 
-from lmgauge.choices import WhisperNormalizer
-from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.tasks.settings import NormalizationOptions
 from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.tasks.texts import Texts
-
-_CLASSES: dict[WhisperNormalizer, str] = {"english": "EnglishTextNormalizer", "basic": "BasicTextNormalizer"}
-# The package for this alone, then Whisper itself.
-_PACKAGES = {"whisper_normalizer": "whisper-normalizer", "whisper.normalizers": "openai-whisper"}
-
-
-@cache
-def whisper_normalizer(name: WhisperNormalizer) -> tuple[Callable[[str], str], str]:
-    """Return one of Whisper's normalizers, and what the signature says of it."""
-    for module, package in _PACKAGES.items():
-        try:
-            normalizer = getattr(import_module(f"{module}.{name}"), _CLASSES[name])()
-            return normalizer, f"{name}-{package}-{version(package)}"
-        except (ImportError, PackageNotFoundError):
-            continue
-    raise MissingExtraError("whisper-normalizer", extra="whisper")
-
+from lmgauge.tasks.whisper import whisper_normalizer
 
 CONTRACTIONS = (
     ("won't", "will not"),

@@ -176,7 +176,7 @@ class NormalizationOptions:
         if self.transform is not None and self.whisper is not None:
             raise UsageError("give one of transform and whisper: both are the first step")
         if self.whisper in get_args(WhisperNormalizer):
-            from lmgauge.tasks.normalization import whisper_normalizer
+            from lmgauge.tasks.whisper import whisper_normalizer
 
             whisper_normalizer(self.whisper)  # whether it is installed
         if self.substitutions is not None:
