@@ -276,7 +276,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     ),
     "spelling": lambda it: models.spelling_blocks(replace(it["diagnosis"], spelling=spelling_costs())),
     "tasks": lambda it: tasks.blocks(it["tasks"]),
-    "alignments": lambda it: tasks.alignment_blocks(it["alignments"]),
+    "alignments": lambda it: tasks.aligned_blocks(it["alignments"]),
     "errors": lambda it: tasks.error_blocks(errors_by_system(it["alignments"]), 3),
     "correlation": lambda it: tasks.correlation_blocks(it["correlation"]),
     "tokens": lambda _: (doc.Heading(HOSTILE), doc.Tokens((HOSTILE, "b", LONG), 1), doc.Text(HOSTILE), doc.Text(LONG)),

@@ -163,8 +163,8 @@ def test_a_correlation_begins_with_its_verdict() -> None:
 
 def test_segments_without_errors_are_left_out() -> None:
     right = AlignedSegment(0, "one", align("a b", "a b"))
-    assert list(tasks.alignment_blocks([right])) == []
-    shown = as_text(tasks.alignment_blocks([right, AlignedSegment(1, "one", align("a b", "a c"))]))
+    assert list(tasks.aligned_blocks([right])) == []
+    shown = as_text(tasks.aligned_blocks([right, AlignedSegment(1, "one", align("a b", "a c"))]))
     assert shown.splitlines() == [
         "segment 2 of one: 1 substituted, 0 deleted, 0 inserted, 1 right",
         "REF:  a b",
@@ -180,5 +180,5 @@ def test_systems_without_errors_have_none() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_alignments_continue_on_new_lines(width: int) -> None:
     long = AlignedSegment(0, "one", align("word " * 40, "word " * 39 + "ward"))
-    shown = as_text(tasks.alignment_blocks([long]), width)
+    shown = as_text(tasks.aligned_blocks([long]), width)
     assert max(map(len, shown.splitlines())) <= width

@@ -95,7 +95,7 @@ def score(call: Call) -> None:
     elif call["align"] and call.as_json:
         _print_json(segment.to_dict() for segment in aligned(notes=_note))
     elif call["align"]:
-        show(tasks.alignment_blocks(aligned(notes=_note)))
+        show(tasks.aligned_blocks(aligned(notes=_note)))
     else:
         if call["top"] and "-" in (*call["files"], call["group"], call["document"]):
             raise click.UsageError("--top reads the files twice, which standard input cannot: save it in a file first")

@@ -16,7 +16,48 @@ from lmgauge.tasks.draws import SIGNIFICANT, STUDENT
 from lmgauge.tasks.metrics.error_rates import ErrorRates
 from lmgauge.tasks.metrics.labels import F1Score, LabelScores
 from lmgauge.tasks.metrics.protocol import TaskScore
-from lmgauge.tasks.nbest.results import Rescored
+from lmgauge.tasks.nbest.rescoring import Rescored
+
+
+def aligned_blocks(segments: Iterable[AlignedSegment]) -> Iterator[doc.Block]:
+    """Yield the segments that have an error, one after the other."""
+    for segment in segments:
+        counts = segment.alignment
+        if counts.substitutions + counts.deletions + counts.insertions:
+            yield doc.Text(
+                f"segment {segment.segment + 1:,} of {segment.system}: {counts.substitutions} substituted, "
+                f"{counts.deletions} deleted, {counts.insertions} inserted, {counts.hits} right"
+            )
+            yield doc.Aligned(counts)
+
+
+def alignment_blocks(alignment: Alignment) -> doc.Document:
+    """Return one alignment."""
+    return (doc.Aligned(alignment),)
+
+
+def error_blocks_of_one(errors: ErrorCounts) -> doc.Document:
+    """Return all errors, the most frequent of each kind first."""
+    return tuple(_errors("Errors, most frequent first", errors.most_frequent()))
+
+
+def error_blocks(by_system: Mapping[str, ErrorCounts], count: int) -> doc.Document:
+    """Return the most frequent errors of each system."""
+    return tuple(
+        block
+        for system, counts in by_system.items()
+        for block in _errors(f"Most frequent errors of {system}", counts.most_frequent(count))
+    )
+
+
+def _errors(title: str, rows: list[tuple[int, str, str]]) -> Iterator[doc.Block]:
+    if not rows:
+        yield from (doc.Heading(title), doc.Text("none"))
+        return
+    times, kinds, units = zip(*rows, strict=True)
+    columns = (doc.numbers("times", times, form="count"), doc.labels("error", kinds), doc.labels("what", units))
+    yield doc.Table(columns, title)
+
 
 # Parts of a score in the order of the columns: the key in the score's dict, title, rule, digits and drop priority.
 _PARTS: tuple[tuple[str, str, doc.Form, int, int], ...] = (
@@ -209,47 +250,6 @@ def _footnotes(systems: Systems) -> Iterator[str]:
     if systems.independence:
         yield f"{systems.independence}."
     yield from systems.notes
-
-
-# -- alignments of transcripts ------------------------------------------------------------------------------------------
-def alignment_blocks(segments: Iterable[AlignedSegment]) -> Iterator[doc.Block]:
-    """Yield the segments that have an error, one after the other."""
-    for segment in segments:
-        counts = segment.alignment
-        if counts.substitutions + counts.deletions + counts.insertions:
-            yield doc.Text(
-                f"segment {segment.segment + 1:,} of {segment.system}: {counts.substitutions} substituted, "
-                f"{counts.deletions} deleted, {counts.insertions} inserted, {counts.hits} right"
-            )
-            yield doc.Aligned(counts)
-
-
-def one_alignment(alignment: Alignment) -> doc.Document:
-    """Return one alignment."""
-    return (doc.Aligned(alignment),)
-
-
-def error_counts(errors: ErrorCounts) -> doc.Document:
-    """Return all errors, the most frequent of each kind first."""
-    return tuple(_errors("Errors, most frequent first", errors.most_frequent()))
-
-
-def error_blocks(by_system: Mapping[str, ErrorCounts], count: int) -> doc.Document:
-    """Return the most frequent errors of each system."""
-    return tuple(
-        block
-        for system, counts in by_system.items()
-        for block in _errors(f"Most frequent errors of {system}", counts.most_frequent(count))
-    )
-
-
-def _errors(title: str, rows: list[tuple[int, str, str]]) -> Iterator[doc.Block]:
-    if not rows:
-        yield from (doc.Heading(title), doc.Text("none"))
-        return
-    times, kinds, units = zip(*rows, strict=True)
-    columns = (doc.numbers("times", times, form="count"), doc.labels("error", kinds), doc.labels("what", units))
-    yield doc.Table(columns, title)
 
 
 # -- n-best lists rescored ----------------------------------------------------------------------------------------------
