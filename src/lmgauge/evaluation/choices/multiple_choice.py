@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.choices.results import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
+from lmgauge.evaluation.choices.accuracies import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.exact import Floats, Ints
 from lmgauge.numerics.proportions import mcnemar_p_value, wilson_interval
