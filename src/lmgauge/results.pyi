@@ -8,7 +8,7 @@ from lmgauge.evaluation.audit.checks import Audit as Audit
 from lmgauge.evaluation.choices.accuracies import Choices as Choices
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
-from lmgauge.evaluation.context_curve.results import ContextCurve as ContextCurve
+from lmgauge.evaluation.context_curve.curve import ContextCurve as ContextCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
 from lmgauge.evaluation.divergence.divergence_result import CandidateDivergences as CandidateDivergences
 from lmgauge.evaluation.divergence.divergence_result import Divergence as Divergence
