@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lmgauge.evaluation.divergence.candidates import KL
-from lmgauge.evaluation.divergence.results import (
+from lmgauge.evaluation.divergence.divergence_result import (
     CandidateDivergences,
     CandidateTest,
     Divergence,

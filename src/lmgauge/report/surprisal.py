@@ -10,7 +10,7 @@ from lmgauge.report.formats import counted, number
 from lmgauge.scores import KINDS, OOV, SPELLED
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.words.results import WordSurprisals
+    from lmgauge.evaluation.words.rows import WordSurprisals
     from lmgauge.models.scored_text import ScoredText, ScoredTexts
 
 # -- strings ------------------------------------------------------------------------------------------------------------
