@@ -33,7 +33,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparis
     evaluations = [run.evaluation for run in sums.runs if run.evaluation is not None]
     figures = [figure for figure in COMPARED if _shows(figure, part, verdicts)]
     figures = [figure for figure in figures if not any(_is_dash(one, figure) for one in evaluations)]
-    paired = sums.per_segment.joined()
+    paired = Paired.joined(sums.per_segment)
     zeros, sizes, used = paired.zeros, paired.sizes, paired.used
     change = math.nan if zeros.any() else exact_to_nats(sums.totals[0] - sums.totals[1])
     spreads = dict(zip(COMPARED, paired.spreads(None if zeros.any() else change), strict=True))

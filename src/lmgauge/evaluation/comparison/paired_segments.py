@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,35 +14,26 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass
-class PairedSegments:
-    """Columns with one row per segment, collected block by block."""
-
-    # of each model, finite log-probabilities only
-    nats: tuple[list[Floats], list[Floats]] = field(default_factory=lambda: ([], []))
-    zeros: list[Ints] = field(default_factory=list)  # events of probability zero, of both models
-    sizes: list[Floats] = field(default_factory=list)  # float64 [segments, 4] a block: events, bytes, characters, words
-    documents: list[Ints] = field(default_factory=list)  # the document of each segment; empty where documents are not known
-
-    def joined(self) -> Paired:
-        """Return all blocks as one."""
-        first, second = (np.concatenate(part) if part else np.zeros(0) for part in self.nats)
-        return Paired(
-            (first, second),
-            np.concatenate(self.zeros) if self.zeros else np.zeros(0, np.int64),
-            np.concatenate(self.sizes) if self.sizes else np.zeros((0, 4)),
-            np.concatenate(self.documents) if self.documents else None,
-        )
-
-
 @dataclass(frozen=True)
 class Paired:
-    """The columns of `PairedSegments` over the whole text."""
+    """Columns with one row per segment; those of two models can be tested."""
 
-    nats: tuple[Floats, Floats]
-    zeros: Ints
-    sizes: Floats
-    documents: Ints | None
+    nats: tuple[Floats, ...]  # of each model, finite log-probabilities only
+    zeros: Ints  # events of probability zero, of all models
+    sizes: Floats  # float64 [segments, k], such as events, bytes, characters, words
+    documents: Ints | None  # the document of each segment; None where documents are not known
+
+    @classmethod
+    def joined(cls, parts: Sequence[Paired]) -> Paired:
+        """Return all blocks of a text as one; there is one at least."""
+        nats, zeros, sizes, documents = zip(*((one.nats, one.zeros, one.sizes, one.documents) for one in parts), strict=True)
+        known = [part for part in documents if part is not None]
+        return Paired(
+            tuple(map(np.concatenate, zip(*nats, strict=True))),
+            np.concatenate(zeros),
+            np.concatenate(sizes),
+            np.concatenate(known) if known else None,
+        )
 
     @property
     def used(self) -> NDArray[np.bool_]:
