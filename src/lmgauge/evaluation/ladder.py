@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
@@ -25,7 +24,7 @@ from lmgauge.evaluation.options import Outputs
 from lmgauge.evaluation.output_files import evaluated
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep
-from lmgauge.evaluation.tally import SegmentSums, Tally
+from lmgauge.evaluation.tally import Paired, SegmentSums, Tally
 from lmgauge.files import folder_named
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.significance import holm_adjusted

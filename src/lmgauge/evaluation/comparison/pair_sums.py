@@ -9,17 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.comparison.comparability import EXACT_PART, SHARED_EVENTS, WHOLE
-from lmgauge.evaluation.comparison.documents import Documents
-from lmgauge.evaluation.comparison.facts import Facts
-from lmgauge.evaluation.comparison.paired_segments import Paired
+from lmgauge.evaluation.comparison.comparability import EXACT_PART, SHARED_EVENTS, WHOLE, Documents, Facts
 from lmgauge.evaluation.runs import Run
 from lmgauge.evaluation.slicing import ranges as aligned
-from lmgauge.evaluation.slicing import slices as by
-from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
+from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords, range_sizes
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import Floats, Ints, Ranges
 from lmgauge.evaluation.slicing.sums import CutSums
+from lmgauge.evaluation.tally import Paired
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
@@ -59,7 +56,7 @@ class PairSums:
         ranges = self._ranges(block, tables)
         chosen = self._chosen(block, tables, ranges)
         sums = [aligned.exact_sums(table, events) for table, events in zip(tables, ranges.events, strict=True)]
-        sizes = by.range_sizes(block, ranges)
+        sizes = range_sizes(block, ranges)
         if block is None and self.unit == "byte" and self.line_end() != 0:
             sizes[ranges.ends_segment(), 0] += 1
         self.bytes_in_all += int(sizes[:, 0].sum())

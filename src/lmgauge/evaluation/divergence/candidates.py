@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.divergence.events import PairEvents
 from lmgauge.evaluation.divergence.results import CandidateTest
+from lmgauge.evaluation.tally import Paired
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.significance import holm_adjusted
 

@@ -12,7 +12,7 @@ import numpy as np
 from lmgauge.evaluation.divergence.events import PairRows
 from lmgauge.evaluation.evaluate import Evaluator, sum_block
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.run_folder import RunFolders, run_settings
+from lmgauge.evaluation.runs import RunFolders, run_settings
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:
