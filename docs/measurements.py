@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lmgauge.report.blocks import ChartData, Series
-from lmgauge.report.notebook import Chart
+from lmgauge.shown import Chart
 
 _ROOM = "padding: 0.25rem 0.5rem"  # as other tables have it; those of notebooks are narrower
 FILE = Path(__file__).parent / "benchmarks" / "measured.json"

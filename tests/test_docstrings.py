@@ -23,11 +23,9 @@ WITH_EXAMPLES = [
 
 NEEDS = {
     "lmgauge.api.context_curve": "transformers",
-    "lmgauge.report.notebook": "jinja2",
-    "lmgauge.api.task_scores": "sklearn",
+    "lmgauge.report.documents": "jinja2",
     "lmgauge.api.train": "transformers",
     "lmgauge.explore.launch": "starlette",
-    "lmgauge.tasks.metrics.labels": "sklearn",
     "lmgauge.tasks.public_sets": "sacrebleu",
 }
 """Libraries of extras that examples need and their modules do not import."""

@@ -91,7 +91,6 @@ OF_0_2 = [
     "distributions",
     "divergence",
     "doctor",
-    "dynamic_evaluation",
     "evaluate",
     "evaluate_scores",
     "explore",

@@ -20,6 +20,7 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
+from lmgauge import shown
 from lmgauge.public_names import homes_of
 
 if sys.byteorder != "little" or sys.maxsize < 2**32:
@@ -36,6 +37,8 @@ _OF_ALL = ("results", "settings", "models", "cluster", "errors")
 """Those whose names stood in the package itself in version 0.2."""
 
 __all__ = sorted(_HOMES)
+
+shown.renderers = "lmgauge.report"
 
 
 def __getattr__(name: str) -> object:

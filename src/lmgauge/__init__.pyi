@@ -29,7 +29,6 @@ from lmgauge.api.import_scores import import_scores as import_scores
 from lmgauge.api.info import info as info
 from lmgauge.api.membership import membership as membership
 from lmgauge.api.mix import cache as cache
-from lmgauge.api.mix import dynamic_evaluation as dynamic_evaluation
 from lmgauge.api.mix import mix as mix
 from lmgauge.api.report import report as report
 from lmgauge.api.rescore import rescore as rescore

@@ -102,7 +102,7 @@ AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "comp
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]
 SignificanceTest = Literal["student", "sacrebleu", "sacrebleu-bootstrap", "none"]
-NbestFormat = Literal[RecordFormat, "kaldi", "srilm", "espnet"]
+NbestFormat = Literal[RecordFormat, "kaldi", "espnet"]
 ErrorRateName = Literal["wer", "cer"]
 Average = Literal["macro", "micro", "weighted"]
 UnicodeForm = Literal["NFC", "NFKC"]

@@ -4,15 +4,15 @@ from lmgauge.api.doctor import Checkup as Checkup
 from lmgauge.api.info import Info as Info
 from lmgauge.api.rows import RunRows as RunRows
 from lmgauge.cluster.shards import FinishedShard as FinishedShard
-from lmgauge.evaluation.audit.results import Audit as Audit
+from lmgauge.evaluation.audit.checks import Audit as Audit
 from lmgauge.evaluation.choices.results import Choices as Choices
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
-from lmgauge.evaluation.context_curve.results import ContextCurve as ContextCurve
+from lmgauge.evaluation.context_curve.curve import ContextCurve as ContextCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
-from lmgauge.evaluation.divergence.base_results import SavedBase as SavedBase
 from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
 from lmgauge.evaluation.divergence.results import Divergence as Divergence
+from lmgauge.evaluation.divergence.results import SavedBase as SavedBase
 from lmgauge.evaluation.ladder import Ladder as Ladder
 from lmgauge.evaluation.membership.membership import Membership as Membership
 from lmgauge.evaluation.results import Evaluation as Evaluation
@@ -27,7 +27,7 @@ from lmgauge.models.ngram.pruning import PrunedModel as PrunedModel
 from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
 from lmgauge.numerics.lower_bound import LowerBound as LowerBound
-from lmgauge.report.notebook import Report as Report
+from lmgauge.report.documents import Report as Report
 from lmgauge.tasks.nbest.results import Rescored as Rescored
 from lmgauge.text.overlap.results import Overlap as Overlap
 from lmgauge.text.split import SplitText as SplitText

@@ -135,7 +135,7 @@ def test_a_run_and_its_model(folder: Path) -> None:
     assert run("train", "witten-bell", "--order", 2, folder / "train.txt", "-o", folder / "wb2").exit_code == 0
     other = run("audit", folder / "run", "-m", folder / "wb2", "--levels", "coverage")
     assert other.exit_code == 1
-    assert re.search(r"model\tFAIL\tThe run was made by a model with fingerprint", other.stdout)
+    assert re.search(r"model\tFAIL\tThe model has fingerprint", other.stdout)
     assert re.search(r"stored rows\tFAIL\tThe table is not what the model gives: segment 1, event", other.stdout)
 
 

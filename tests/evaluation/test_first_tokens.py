@@ -14,7 +14,7 @@ import pytest
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS
+from lmgauge.evaluation.audit.checks import FAIL, NOT_CHECKED, PASS
 from lmgauge.evaluation.audit.runs import audit_run
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import open_run

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from lmgauge.evaluation import evaluate, origin
-from lmgauge.evaluation.audit import results, rows, spelling
+from lmgauge.evaluation.audit import checks, spelling, subject
 from lmgauge.evaluation.comparison import comparability
-from lmgauge.evaluation.divergence import base_file
 
 
 def test_results() -> None:
-    assert results.in_nine_digits(-0.1234567891) == "-0.123456789"
-    assert results.in_nine_digits(float("nan")) == "NaN"
+    assert checks.in_nine_digits(-0.1234567891) == "-0.123456789"
+    assert checks.in_nine_digits(float("nan")) == "NaN"
 
 
 def test_parts_of_rows() -> None:
-    assert rows.unseen_noun("word") == "unseen word"
-    assert rows.unseen_noun("character") == "unseen character"
+    assert subject.unseen_noun("word") == "unseen word"
+    assert subject.unseen_noun("character") == "unseen character"
 
 
 def test_spelling() -> None:
@@ -29,10 +28,6 @@ def test_origin() -> None:
 
 def test_comparability() -> None:
     assert comparability.choose_documents([], [], None, asked=False).by == "unknown"
-
-
-def test_base_file() -> None:
-    assert base_file.group_rows(base_file.Kept("float32", 50257, 0, 0)) == 20
 
 
 def test_notes() -> None:

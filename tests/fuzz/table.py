@@ -86,7 +86,6 @@ PARSERS = [
         needs=("starlette", "uvicorn", "jinja2"),
         bounded=False,  # V8, in which charts are drawn
     ),
-    Parser("accumulators", "tests.fuzz.parsers.accumulators", "statistics of task metrics"),
     Parser(
         "command files", "tests.fuzz.parsers.command_files", "the other files that commands read", 100, ("jinja2",), False
     ),

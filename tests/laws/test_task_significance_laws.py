@@ -287,7 +287,7 @@ def test_the_order_of_systems_says_nothing(pairs: list[tuple[int, int]], random:
     assert {name: getattr(again, name) for name in FIGURES} == {name: getattr(found, name) for name in FIGURES}
     assert again.pearson == found.pearson
     assert again.notes == found.notes
-    assert sorted(again.rows(), key=str) == sorted(found.rows(), key=str)
+    assert sorted(again.to_rows(), key=str) == sorted(found.to_rows(), key=str)
 
 
 @few

@@ -15,8 +15,8 @@ from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
 from lmgauge.api.info import Info
-from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
-from lmgauge.evaluation.diagnosis.costs import LengthOfWords, PartOfBits, SpelledWord, SpellingCosts
+from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
+from lmgauge.evaluation.diagnosis.costs import PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.evaluate import SplitEvaluation
 from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
@@ -26,7 +26,7 @@ from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings
 from lmgauge.filtering.results import Bins, Drawn, Example, PlanSummary, Problem, Tally
 from lmgauge.filtering.rules import Reason, judge
 from lmgauge.filtering.selection import SelectedShare, Selection, SelectionExample
-from lmgauge.models.mixture.weights import fit_weights
+from lmgauge.models.mixture.mixing import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.numerics.intervals import Interval
@@ -267,7 +267,7 @@ def spelling_costs() -> SpellingCosts:
     """What spelling costs, of words from a hostile text."""
     parts = tuple(PartOfBits(part, 9, 2.5, 0.2) for part in ("known", "unseen", "letters", "white space", "ends"))
     words = SpelledWord(HOSTILE, 2, 9.5), SpelledWord(LONG, 1, 40.0)
-    return SpellingCosts(parts, words, (LengthOfWords(3, 3, 2, 6, 12.0), LengthOfWords(30, None, 1, 34, 40.0)))
+    return SpellingCosts(parts, words)
 
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {

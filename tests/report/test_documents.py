@@ -85,14 +85,14 @@ def test_every_kind_of_block_is_rendered_here(documents: dict[str, Document]) ->
     assert {kind.__name__ for kind in get_args(Block)} - {kind.__name__ for kind in shown} == set()
 
 
-RENDERERS = {"terminal.py", "pipe.py", "page.py", "notebook.py", "progress.py"}
+RENDERERS = {"terminal.py", "pipe.py", "page.py", "documents.py", "progress.py"}
 
 
 def test_no_builder_knows_a_renderer() -> None:
     for path in FOLDER.glob("*.py"):
         nodes = ast.walk(ast.parse(path.read_text("utf-8")))
         imported = " ".join(ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
-        assert path.name in RENDERERS or not re.search(r"\brich\b|jinja2|report\.(terminal|pipe|page|notebook)", imported)
+        assert path.name in RENDERERS or not re.search(r"\brich\b|jinja2|report\.(terminal|pipe|page|documents)", imported)
 
 
 def test_tables_without_rows_and_documents_without_blocks_are_nothing() -> None:

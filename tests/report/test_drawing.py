@@ -13,11 +13,11 @@ import pytest
 from tests.report.conftest import HOSTILE, LONG
 from tests.report.test_charts import CODE, KINDS, chart
 
-from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.errors import MissingExtraError
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import ChartData, ChartKind, Document, Series
 from lmgauge.report.charts import FAINT_INK, GRID_INK, INK, SERIES_COLORS, specification
-from lmgauge.report.drawing import svg, write_figures, write_specifications
+from lmgauge.report.drawing import svg, write_charts
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
@@ -138,7 +138,7 @@ def test_a_chart_without_numbers_is_drawn_empty() -> None:
 
 
 def test_figures_are_written_in_each_format(tmp_path: Path) -> None:
-    paths = write_figures([chart(), chart("line")], tmp_path / "new" / "figures")
+    paths = write_charts([chart(), chart("line")], tmp_path / "new" / "figures")
     assert [path.name for path in paths] == [
         *("by-words.svg", "by-words.pdf", "by-words.png"),
         *("by-words-2.svg", "by-words-2.pdf", "by-words-2.png"),
@@ -153,14 +153,9 @@ def test_figures_are_written_in_each_format(tmp_path: Path) -> None:
 
 def test_specifications_are_written_under_safe_names(tmp_path: Path) -> None:
     charts = [chart(name="../../etc/passwd"), chart(name=HOSTILE), chart(name="..")]
-    paths = write_specifications(charts, tmp_path)
+    paths = write_charts(charts, tmp_path, [".vl.json"])
     assert [path.name for path in paths] == ["etc-passwd.vl.json", "x-31m-1m-bold-y-bold-z.vl.json", "chart.vl.json"]
     assert json.loads(paths[0].read_text(encoding="utf-8")) == json.loads(json.dumps(specification(charts[0])))
-
-
-def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"unknown format of figures: 'gif' \(known: svg, pdf, png\)"):
-        write_figures([chart()], tmp_path, ["gif"])  # type: ignore[list-item]
 
 
 def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,5 +163,5 @@ def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(MissingExtraError, match=r"pip install 'lmgauge\[report\]'"):
         svg(specification(chart()))
     with pytest.raises(MissingExtraError, match="vl-convert-python"):
-        write_figures([chart()], tmp_path, ["png"])
-    assert write_specifications([chart()], tmp_path)  # needs nothing
+        write_charts([chart()], tmp_path, [".png"])
+    assert write_charts([chart()], tmp_path, [".vl.json"])  # needs nothing

@@ -100,17 +100,10 @@ def test_groups_are_in_the_order_of_their_bytes_and_at_most_40() -> None:
     assert len(table.rows) == 40
     assert table.rows[0][0] == largest.name
     assert table.footnotes == ("and 961 more, with fewer bytes: --json has them all",)
-    assert len(charts(result)["perplexity-by-group"].series) == 5
 
 
 def test_documents_without_a_group_are_named() -> None:
     assert "(no group)" in [row[0] for row in tables(filtered())[HOSTILE].rows]
-
-
-def test_a_group_is_drawn_in_per_cent_of_its_own_documents() -> None:
-    for one in charts(filtered())["perplexity-by-group"].series:
-        assert sum(y or 0 for y in one.y) == pytest.approx(100)
-        assert len(one.x) == len(one.y) <= 60
 
 
 def test_figures_of_the_corpus_are_of_all_its_tokens() -> None:

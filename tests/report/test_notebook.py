@@ -12,10 +12,11 @@ import pytest
 
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.files import OutputError
-from lmgauge.report import notebook, page
+from lmgauge.report import documents, page
 from lmgauge.report.blocks import ChartData, Column, Heading, Series, Table, Text, Tokens
 from lmgauge.report.documents import KINDS, document_of
 from lmgauge.report.terminal import as_text
+from lmgauge.shown import VEGA_LITE
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'"
 SIDEWAYS = {"\x1b", "\x07", "\x9b", "\u202e"}
@@ -101,7 +102,7 @@ def test_the_charts_of_a_result_have_names(every: dict[str, Any]) -> None:
 
 def test_charts_of_one_name_are_told_apart() -> None:
     data = ChartData("position", "t", "x", "y", "bits", (Series("s", (1, 2), (1.0, 2.0)),))
-    assert list(notebook.charts([data, Heading("h"), data, data])) == ["position", "position-2", "position-3"]
+    assert list(documents.charts([data, Heading("h"), data, data])) == ["position", "position-2", "position-3"]
 
 
 def test_a_chart_is_written_by_the_ending(every: dict[str, Any], tmp_path: Path) -> None:
@@ -120,10 +121,10 @@ def test_a_notebook_chooses_the_form_of_a_chart(every: dict[str, Any], monkeypat
     pytest.importorskip("vl_convert")
     chart = every["Diagnosis"].chart("calibration")
     bundle = chart._repr_mimebundle_()
-    assert set(bundle) == {notebook.VEGA_LITE, "image/svg+xml", "text/plain"}
+    assert set(bundle) == {VEGA_LITE, "image/svg+xml", "text/plain"}
     check_harmless(bundle["image/svg+xml"])
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    assert set(chart._repr_mimebundle_()) == {notebook.VEGA_LITE, "text/plain"}
+    assert set(chart._repr_mimebundle_()) == {VEGA_LITE, "text/plain"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,7 +140,7 @@ def test_a_notebook_shows_it(every: dict[str, Any], kind: str) -> None:
 def test_hostile_strings_are_text_in_a_notebook() -> None:
     pytest.importorskip("jinja2")
     document = (Heading(SCRIPT), Text(SCRIPT), Table((Column(SCRIPT, (SCRIPT, Tokens((SCRIPT, "b"), 0))),), SCRIPT))
-    html = notebook.fragment(document)
+    html = documents.fragment(document)
     check_harmless(html)
     assert html.count("&lt;script&gt;") >= 4
 

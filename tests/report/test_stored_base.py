@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from lmgauge.evaluation.divergence.base_results import SavedBase, Storage
-from lmgauge.evaluation.divergence.storage_bounds import StorageError
+from lmgauge.evaluation.divergence.results import SavedBase, Storage, StorageError
 from lmgauge.report import blocks as doc
 from lmgauge.report.stored_base import blocks, storage_blocks
 

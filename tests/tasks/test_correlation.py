@@ -38,7 +38,7 @@ def test_better_models_better_systems() -> None:
 
 def test_a_system_that_stands_apart_is_seen() -> None:
     found = correlate(SYSTEMS, PERPLEXITY, [20.0, 21.5, 24.0, 22.0, 26.0])
-    rows = {row["system"]: row for row in found.rows()}
+    rows = {row["system"]: row for row in found.to_rows()}
     assert rows["transformer"] == {
         "system": "transformer",
         "x": 60.0,
@@ -48,7 +48,7 @@ def test_a_system_that_stands_apart_is_seen() -> None:
         "rank_difference": -2,
     }
     assert sum(row["rank_difference"] for row in rows.values()) == 0
-    assert found.to_dict()["systems"] == found.rows()
+    assert found.to_dict()["systems"] == found.to_rows()
     low, high = found.spearman_interval or (0, 0)
     assert (found.to_dict()["spearman_low"], found.to_dict()["spearman_high"]) == (low, high)
     assert low < (found.spearman or 0) < high

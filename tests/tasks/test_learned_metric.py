@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import pickle
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -102,7 +102,7 @@ def test_parts_add_up_to_the_last_digit(cuts: list[int], random: Any) -> None:
         part = Accumulator(Learned())
         side = slice(begin, end)
         part.add(hypotheses=OUTPUTS["worse"][side], references=REFERENCES[side], sources=SOURCES[side])
-        parts.append(Accumulator.from_dict(Learned(), json.loads(json.dumps(part.to_dict()))))
+        parts.append(pickle.loads(pickle.dumps(part)))
     random.shuffle(parts)
     whole = Accumulator(Learned())
     for part in parts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import cast
 
 import numpy as np
 import pytest
@@ -11,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.normalizers import PUNCTUATION, ccnet
 
-from lmgauge.choices import NormalizerName
-from lmgauge.errors import UsageError
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.normalizers import NormalizedSegments, normalize
 
@@ -33,7 +30,7 @@ def strings_of(segments: Segments) -> list[str]:
 
 
 def normalized(*strings: str) -> list[str]:
-    return strings_of(normalize(segments_of(*strings), "ccnet").segments)
+    return strings_of(normalize(segments_of(*strings)).segments)
 
 
 def every_end(result: NormalizedSegments) -> list[list[tuple[int, int]]]:
@@ -62,7 +59,7 @@ def test_every_mark_of_punctuation() -> None:
 @settings(deadline=None)
 @given(texts)
 def test_normalized_as_by_the_twin(strings: list[str]) -> None:
-    result = normalize(segments_of(*strings), "ccnet")
+    result = normalize(segments_of(*strings))
     assert strings_of(result.segments) == [ccnet(text) for text in strings]
     assert result.changed.tolist() == [ccnet(text) != text for text in strings]
 
@@ -71,7 +68,7 @@ def test_normalized_as_by_the_twin(strings: list[str]) -> None:
 @given(texts)
 def test_the_way_back_ends_at_characters_and_never_goes_back(strings: list[str]) -> None:
     segments = segments_of(*strings)
-    result = normalize(segments, "ccnet")
+    result = normalize(segments)
     for i, pairs in enumerate(every_end(result)):
         text, ends = segments.text(i), [end for _, end in pairs]
         assert ends == sorted(ends)
@@ -83,7 +80,7 @@ def test_the_way_back_ends_at_characters_and_never_goes_back(strings: list[str])
 def test_the_way_back_of_letters_is_letter_by_letter() -> None:
     """What comes of a beginning is a beginning of what comes of the whole."""
     text = "  Ünd «Über» — 1984…\u0301 한글．ẪX"
-    result = normalize(segments_of(text), "ccnet")
+    result = normalize(segments_of(text))
     whole = strings_of(result.segments)[0].encode()
     (pairs,) = every_end(result)
     for i, end in pairs:
@@ -97,17 +94,17 @@ def test_the_way_back_of_letters_is_letter_by_letter() -> None:
 def test_what_lies_between_segments_is_not_looked_at() -> None:
     data = np.frombuffer(b"\xff\xe9ABC\xc3\xc3\x89 D\xc3\xa9\xa9", np.uint8)
     segments = Segments(data, np.array([2, 6, 9], np.int64), np.array([5, 8, 12], np.int64), "x")
-    result = normalize(segments, "ccnet")
+    result = normalize(segments)
     assert strings_of(result.segments) == ["abc", "e", "de"]
     assert [[end for _, end in pairs] for pairs in every_end(result)] == [[1, 2, 3], [2], [1, 3]]
-    bytes_of = normalize(segments_of("a猫É"), "ccnet")
+    bytes_of = normalize(segments_of("a猫É"))
     every_byte = bytes_of.source_ends(np.arange(1, 6), np.array([5]))
     assert every_byte.tolist() == [1, 2, 3, 4, 6]  # within a character that stays, the way back goes byte by byte
 
 
 def test_no_segments_at_all() -> None:
     nothing = np.zeros(0, np.int64)
-    assert len(normalize(Segments(np.zeros(0, np.uint8), nothing, nothing, "x"), "ccnet").segments) == 0
+    assert len(normalize(Segments(np.zeros(0, np.uint8), nothing, nothing, "x")).segments) == 0
 
 
 def test_as_datatrove_does_but_for_numbers() -> None:
@@ -119,8 +116,3 @@ def test_as_datatrove_does_but_for_numbers() -> None:
         assert theirs.normalize(text) == ccnet(text) == normalized(text)[0]
     assert theirs.normalize("in 1984") == "in 0"
     assert normalized("in 1984") == ["in 0000"]
-
-
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(UsageError, match="normalizer 'nfc': choose ccnet"):
-        normalize(segments_of("a"), cast("NormalizerName", "nfc"))

@@ -79,7 +79,6 @@ def test_the_name_is_a_spelling() -> None:
     assert (tokenizer.name, tokenizer.inner.name, tokenizer.normalizer) == ("ccnet+byte", "byte", "ccnet")
     assert tokenizer.fingerprint == make_tokenizer("byte", "ccnet").fingerprint != make_tokenizer("byte").fingerprint
     assert with_normalizer("byte", "ccnet") == "ccnet+byte"
-    assert with_normalizer("byte", None) == "byte"
     assert with_normalizer(make_tokenizer("byte"), "ccnet").name == "ccnet+byte"  # type: ignore[union-attr]
     assert make_tokenizer(tokenizer, "ccnet").name == "ccnet+byte"
 

@@ -87,9 +87,9 @@ def divergence(
     from lmgauge.distributions.blocks import of_events
     from lmgauge.evaluation.divergence import divergence as of_models
     from lmgauge.evaluation.divergence.base_file import BaseFile
-    from lmgauge.evaluation.divergence.from_base import divergence_from, settled
-    from lmgauge.evaluation.divergence.runs import CandidateRuns
-    from lmgauge.models.mixture.vocabulary_alignment import over_common_tokens
+    from lmgauge.evaluation.divergence.bases import AskedBase, StoredBase, settled
+    from lmgauge.evaluation.divergence.candidates import CandidateRuns
+    from lmgauge.models.mixture.compatibility import over_common_tokens
     from lmgauge.models.registry import model_names
     from lmgauge.progress import say_progress
     from lmgauge.records.parquet_files import is_parquet
@@ -119,16 +119,16 @@ def divergence(
         if stored is None:
             called = [os.fspath(one) if isinstance(one, PATHS) else one.label for one in models]
             first, *views = over_common_tokens(loaded, called)  # messages name paths, where there are any
-            measure = partial(of_models.divergence, first)
-        else:
-            measure = partial(divergence_from, stored)
+        against = AskedBase(first, names[0]) if stored is None else StoredBase(stored)
         words = None if training is None else partial(training_words, training, settings.threads)
-        compare = partial(measure, views, corpus, settings, names=names, training=words, notes=notes)
-        if output is None:
-            result = compare()
-        else:
-            with CandidateRuns(os.fspath(output), loaded[len(own) :], names[len(own) :], corpus) as runs:
-                result = compare(watch=runs.add)
+        of_candidates = names[len(own) :]
+        writing = nullcontext() if output is None else CandidateRuns(output, loaded[len(own) :], of_candidates, corpus)
+        with writing as runs:
+            watch = None if runs is None else runs.add
+            result = of_models.divergence(
+                against, views, corpus, settings, names=of_candidates, training=words, notes=notes, watch=watch
+            )
+            if runs is not None:
                 runs.evaluate(scoring)
     several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
     return result if several else result[0]
@@ -185,8 +185,8 @@ def save_base(
         (9, 0.633)
     """
     from lmgauge.distributions.blocks import of_events
+    from lmgauge.evaluation.divergence.bases import save_base as _save_base
     from lmgauge.evaluation.divergence.divergence import spelled_notes
-    from lmgauge.evaluation.divergence.from_base import save_base as _save_base
     from lmgauge.progress import say_progress
 
     corpus = inputs.corpus_of(text, reading)

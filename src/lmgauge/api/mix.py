@@ -1,4 +1,4 @@
-"""`lmgauge.mix`, `lmgauge.cache` and `lmgauge.dynamic_evaluation`: models mixed, and such as adapt to what they score."""
+"""`lmgauge.mix` and `lmgauge.cache`: models mixed, and such as adapt to what they score."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from lmgauge.option_numbers import Count, Share
 from lmgauge.settings import CacheSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge import LanguageModel
+    from lmgauge.models.mixture.mixing import Mixture
     from lmgauge.models.mixture.model import MixtureModel
-    from lmgauge.models.mixture.together import Mixture
     from lmgauge.models.spelling.model import SpelledModel
     from lmgauge.results import StaticMixture
 
@@ -83,8 +82,8 @@ def mix(
         (0.25, 0.75)
     """
     from lmgauge.api.evaluate import evaluate
+    from lmgauge.models.mixture.mixing import together
     from lmgauge.models.mixture.static import StaticMixture, static_mixture
-    from lmgauge.models.mixture.together import together
     from lmgauge.progress import say_progress
 
     if isinstance(models, PATHS):
@@ -166,8 +165,8 @@ def cache(
         >>> [round(evaluate(each, texts=text).perplexity, 2) for each in (model, adapting)]
         [7.23, 6.12]
     """
-    from lmgauge.models.cache.model import CacheModel
-    from lmgauge.models.mixture.together import Together
+    from lmgauge.models.cache_model import CacheModel
+    from lmgauge.models.mixture.mixing import Together
     from lmgauge.models.spelling.model import parted
 
     corpus = None if held_out is None else corpus_of(held_out, reading)
@@ -177,48 +176,3 @@ def cache(
     shares = _WEIGHT if weight is None and corpus is None else weight
     mixture = pair.fitted(None if shares is None else (1 - shares, shares), corpus, threads=threads)
     return saved(around(mixture), output)  # type: ignore[no-any-return]
-
-
-DEFAULT_RATE = 0.1
-
-
-@verb
-def dynamic_evaluation(
-    model: Model, rate: float = DEFAULT_RATE, *, scoring: ScoringOptions = ScoringOptions(), **fields: Any
-) -> LanguageModel:
-    """Make a network learn from each segment after it was scored, by a step of gradient descent.
-
-    Each pass over a text begins with a copy of the network, which itself stays as it is: the same text gets the same
-    numbers. The model lives in memory; it has no folder form. Source: Krause et al. (2018), "Dynamic evaluation of neural
-    sequence models".
-
-    Args:
-        model: a network of the `transformers` library whose segments are contexts of their own and end with `</s>`, or its
-            path.
-        rate: step size, against the gradient of a segment's mean nats an event. Choose it on held-out text.
-        scoring: how a network named by its path scores.
-        fields: those of `scoring`, by name.
-
-    Returns:
-        A model like any other; its context is the text so far.
-
-    Raises:
-        UsageError: the model is not such a network, or the rate is not a positive number.
-
-    Example:
-        >>> from lmgauge import Corpus, train
-        >>> dynamic_evaluation(train("laplace", Corpus.from_strings(["a b"])))  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        lmgauge.errors.UsageError: laplace3: dynamic evaluation needs a network that torch computes; ...
-    """
-    from lmgauge.models.spelling.model import parted
-
-    whole = loaded(model, scoring)
-    base, around = parted(whole)
-    if base.tokens is not None:
-        from lmgauge.models.network.torch.dynamic import DynamicModel
-        from lmgauge.models.network.torch.model import NeuralModel
-
-        if isinstance(base, NeuralModel):
-            return around(DynamicModel(base, rate))
-    raise UsageError(f"{whole.label}: dynamic evaluation needs a network that torch computes; lmgauge.cache adapts others")

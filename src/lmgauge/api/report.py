@@ -82,8 +82,8 @@ def report(
     from lmgauge.files import refuse_replacing
     from lmgauge.progress import say_progress
     from lmgauge.report.blocks import ChartData
-    from lmgauge.report.drawing import write_figures, write_specifications
-    from lmgauge.report.notebook import page_of, page_of_results
+    from lmgauge.report.documents import page_of, page_of_results
+    from lmgauge.report.drawing import write_charts
     from lmgauge.report.page import check_installed
 
     shown, paths = _parted(runs)
@@ -103,9 +103,9 @@ def report(
         made.save(output)
     charts = [block for block in made.document if isinstance(block, ChartData)]
     if vega is not None:
-        write_specifications(charts, vega)
+        write_charts(charts, vega, [".vl.json"])
     if figures is not None:
-        write_figures(charts, figures)
+        write_charts(charts, figures)
     return made
 
 
@@ -123,7 +123,7 @@ def overview_of(
 ) -> Overview:
     """Work out all that a page says of runs."""
     from lmgauge.api.verdicts import behind
-    from lmgauge.evaluation.audit.results import read_audit
+    from lmgauge.evaluation.audit.checks import read_audit
     from lmgauge.evaluation.overview import overview
     from lmgauge.progress import say_progress
 
@@ -142,7 +142,7 @@ def _of_training(paths: Sequence[PathLike], title: str | None) -> Report | None:
     """Return the report of a network's training; None for anything else than the folder of one."""
     from lmgauge.files import local_path
     from lmgauge.models.network.tokens import history_of
-    from lmgauge.report.notebook import Report
+    from lmgauge.report.documents import Report
     from lmgauge.report.training import history_blocks
 
     folder = paths[0]

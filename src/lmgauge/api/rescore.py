@@ -42,7 +42,7 @@ def rescore(
     2003).
 
     Args:
-        nbest: files or folders with n-best lists (JSONL, SRILM, Kaldi, ESPnet); in Python also hypotheses by the id of each
+        nbest: files or folders with n-best lists (records, Kaldi, ESPnet); in Python also hypotheses by the id of each
             utterance: texts, (text, score) or (text, {name: score}), the recognizer's best first.
         model: the model or its path; several have a weight each; none where the lists have all scores already.
         tune: n-best lists to tune weights on, of other utterances than `nbest`.

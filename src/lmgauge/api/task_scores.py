@@ -225,7 +225,7 @@ def score_labels(
     settings: ComparisonSettings = ComparisonSettings(),
     **fields: Any,
 ) -> Systems:
-    """Return precision, recall and F1 of labeled outputs through scikit-learn, with intervals, each against the first.
+    """Return precision, recall and F1 of labeled outputs, with intervals, each against the first.
 
     Args:
         gold: the right label of each segment.
@@ -242,14 +242,13 @@ def score_labels(
     Raises:
         InputError: lists of different length, or something is not a string.
         UsageError: an option is out of range.
-        MissingExtraError: scikit-learn is not installed.
 
     Example:
         >>> systems = score_labels(gold=["cat", "dog", "cat"], predicted={"a": ["cat", "cat", "cat"]})
         >>> round(systems[0].score.score, 3)
         0.4
     """
-    from lmgauge.tasks.labels import compare_labels
+    from lmgauge.tasks.metrics.labels import compare_labels
     from lmgauge.tasks.scoring import document_codes
     from lmgauge.text.labels import BY_NAMES, UNKNOWN
 
@@ -282,7 +281,7 @@ def score_label_files(
 
     Raises:
         InputError: a file is missing, ends before another, holds what is not text, or all gold labels are blank.
-        UsageError, MissingExtraError: as `score_labels`.
+        UsageError: as `score_labels`.
 
     Shell:
         lmgauge f1 gold.txt tagger-a.txt tagger-b.txt
@@ -297,7 +296,7 @@ def score_label_files(
         ...     score_label_files(gold=f"{folder}/gold.txt", predicted=[f"{folder}/a.txt"])[0].score.score
         1.0
     """
-    from lmgauge.tasks.labels import compare_labels, read_labels
+    from lmgauge.tasks.metrics.labels import compare_labels, read_labels
 
     right, outputs, codes, by = read_labels(gold, predicted, reading)
     return compare_labels(right, outputs, labels, average, codes, by, settings)
@@ -327,7 +326,7 @@ def correlate_tables(
         model: a language model instead of perplexities; that of each of `outputs` under it.
         outputs: with a model, the output of a system, as it was scored; may be given several times, a glob stands for
             several. A system is known by the name of its file.
-        rows: also write the points; .tsv, .jsonl, or -.
+        rows: also write the points; .parquet, .csv, .tsv, .jsonl, or -.
         threads: threads to use; all cores if not given. No number depends on it.
         settings: names of columns, logarithm and seed.
         fields: those of `settings`, by name.
@@ -355,8 +354,6 @@ def correlate_tables(
     from lmgauge.files import refuse_replacing
     from lmgauge.models.registry import load_model
     from lmgauge.records.sources import find_sources
-    from lmgauge.report.correlation import CORRELATION_COLUMNS
-    from lmgauge.result_list import writing_rows
     from lmgauge.tasks.correlation import by_system, correlate_rows
     from lmgauge.tasks.parallel import paths_of
     from lmgauge.tasks.tables import read_table
@@ -379,7 +376,5 @@ def correlate_tables(
         x_rows = by_system(read_table(read[-1]), name)
     result = correlate_rows(x_rows, y_rows, settings, (x_table, read[0]))
     if rows is not None:
-        points = result.rows()
-        with writing_rows(os.fspath(rows), CORRELATION_COLUMNS) as write:
-            write({name: [point[name] for point in points] for name in CORRELATION_COLUMNS})
+        result.write_rows(rows)
     return result

@@ -302,7 +302,8 @@ def audit(
         >>> audit(train("witten-bell", text), text, levels=["coverage", "causality"]).passed
         True
     """
-    from lmgauge.evaluation.audit import levels, runs
+    from lmgauge.evaluation.audit import audit as of_model
+    from lmgauge.evaluation.audit import runs
 
     stored = None if run is None else opened(run, check_seal=False)
     if stored is not None:
@@ -322,7 +323,7 @@ def audit(
     subject, path = loaded(model, scoring), os.fspath(model) if isinstance(model, PATHS) else None
     name = None if path is None else os.path.basename(os.path.normpath(path)) or path
     again = None if path is None else partial(loaded, path, scoring)
-    result = levels.audit(subject, corpus, checks, overlap=overlap, threads=threads, name=name, untouched=again)
+    result = of_model.audit(subject, corpus, checks, overlap=overlap, threads=threads, name=name, untouched=again)
     return result if stored is None else runs.with_run(result, stored, corpus, checks, subject, threads)
 
 
@@ -356,7 +357,7 @@ def _contamination(
     """Return the function that compares a text with its training text: the audit calls it late."""
     if train is None or "contamination" not in checks.levels:
         return None
-    from lmgauge.evaluation.audit.contamination import NothingToCompareError
+    from lmgauge.evaluation.audit.audit import NothingToCompareError
     from lmgauge.text.overlap.find import find_overlap
     from lmgauge.text.overlap.settings import OverlapSettings
 

@@ -226,7 +226,7 @@ Tasks
     {_SYSTEMS}
   rescore: Choose the best of n-best lists by a recognizer's scores and language models.
     guesses: mert n-best nbest rerank rescoring
-    show: weights metric lower_for_models document lowercase remove_punctuation format id field score output
+    show: weights metric document lowercase remove_punctuation format id field score output
     show: write_scores significance
     without: {OF_EVALUATION} collapse_spaces jiwer_words
     metavars: document=FILE

@@ -51,7 +51,7 @@ def explore(call: Call) -> None:
 def _with_page(call: Call, runs: Sequence[str]) -> tuple[Overview, tuple[str, Document]]:
     """Return all that is to say of runs, and the page that `report` makes of it."""
     from lmgauge.api.report import overview_of
-    from lmgauge.report.notebook import page_of
+    from lmgauge.report.documents import page_of
 
     overview = call(overview_of, runs=runs, examples=call["examples"])
     made = page_of(overview)

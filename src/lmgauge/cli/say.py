@@ -34,9 +34,9 @@ def show_warnings() -> None:
 
 def write_page(path: str, title: str, document: Document) -> None:
     """Write a page, and say on standard error where it lies."""
-    from lmgauge.report import notebook
+    from lmgauge.report import documents
 
-    say_where(notebook.write_page(document, path, title), err=True)
+    say_where(documents.write_page(document, path, title), err=True)
 
 
 def say_where(page: Path, *, err: bool = False) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import tee
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -104,7 +105,8 @@ class WordBoundaries:
         if self.marking not in ("whole", "none"):
             after_word, at_start = self._edges.begins.copy(), ~self._edges.begins
             after_word[EOS] = at_start[EOS] = True
-            self.reductions += (_mass(after_word, BOUNDARY), _mass(at_start, _OPENING))
+            chosen = ((after_word, BOUNDARY), (at_start, _OPENING))
+            self.reductions += tuple(Mass(tuple(np.flatnonzero(flags).tolist()), name) for flags, name in chosen)
 
     def fill(self, blocks: Iterable[Segments], batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
         """Yield batches with the column `word_boundary`."""
@@ -137,10 +139,6 @@ class WordBoundaries:
         return white, inside
 
 
-def _mass(chosen: NDArray[np.bool_], name: str) -> Mass:
-    return Mass(tuple(np.flatnonzero(chosen).tolist()), name)
-
-
 class WithColumns:
     """A model whose score tables have more columns; in all else it is the model."""
 
@@ -160,16 +158,10 @@ class WithColumns:
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield the batches of the model, a row for each token, with the columns; arguments as of its own `score`."""
-        if self._boundaries is None:
-            return self._reduced(segments, spans, threads)
         blocks, scored = tee(segments)
-        return self._boundaries.fill(blocks, self._reduced(scored, spans, threads))
-
-    def _reduced(self, segments: Iterable[Segments], spans: bool, threads: int | None) -> Iterator[ScoreBatch]:
-        def reduced(blocks: Iterable[Segments]) -> Iterator[ScoreBatch]:
-            return reduce(self._model, blocks, self._reductions, spans=spans, threads=threads)
-
-        return score_in_pieces(reduced, segments) if self._model.scores_in_units else reduced(segments)
+        reduced = partial(reduce, self._model, reductions=self._reductions, spans=spans, threads=threads)
+        batches = score_in_pieces(reduced, scored) if self._model.scores_in_units else reduced(scored)
+        return batches if self._boundaries is None else self._boundaries.fill(blocks, batches)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """Return the batch of one block, a row for each token, with the columns; arguments as of its own `score_block`."""

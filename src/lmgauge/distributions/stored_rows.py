@@ -56,13 +56,13 @@ _FLOAT32 = 1e-5  # nats: more than a stored logarithm is off by rounding
 class BaseRows:
     """What every stored base has of consecutive events."""
 
-    token_ids: Ids  # uint32 [n], the true tokens
+    token: Ids  # uint32 [n], the true tokens
     kind: NDArray[np.uint8]  # uint8 [n], as in a score table
     logprob: Floats  # float64 [n], of the true tokens, nats
     mass: Floats  # float64 [n], what the probabilities summed to before they were divided by it; 0 where nothing is possible
 
     def __len__(self) -> int:
-        return len(self.token_ids)
+        return len(self.token)
 
     def part(self, begin: int, end: int) -> Self:
         """Return some of the rows."""
@@ -71,8 +71,7 @@ class BaseRows:
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Return consecutive rows as one."""
-        columns = [[getattr(part, field.name) for part in parts] for field in fields(cls)]
-        return parts[0] if len(parts) == 1 else cls(*map(np.concatenate, columns))
+        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,8 +108,7 @@ def stored_rows(
     # of them.
     cumulative = array_api_compat.array_namespace(tail).cumulative_sum(tail, axis=1)
     tail_mass = np.minimum(as_numpy(cumulative[:, -1]), 1.0)
-    # 50 draws for the whole probability: a tail of 0.3 has 15, each for a mass of 0.02; one of 0.01 has 1.
-    draws = np.ceil(samples * tail_mass).astype(np.int64)
+    draws = draws_of(tail_mass, samples)
     owner = np.repeat(np.arange(len(tile)), draws)
     drawn = _drawn(cumulative, draws, first, seed)
     rows = xp.asarray(owner, device=array_api_compat.device(tile.logprob))
@@ -118,7 +116,7 @@ def stored_rows(
     of_drawn = as_numpy(tile.logprob[rows, columns])
     weighted = dot(tile.p, tile.logprob)
     return StoredRows(
-        token_ids=tile.targets.astype(np.uint32),
+        token=tile.targets.astype(np.uint32),
         kind=np.full(len(tile), TOKEN, np.uint8),
         logprob=tile.of_targets(),
         mass=mass,
@@ -131,6 +129,12 @@ def stored_rows(
         drawn_ids=drawn.astype(np.uint32),
         drawn_logprobs=_rounded(of_drawn - log_mass[owner]),
     )
+
+
+def draws_of(tail_mass: Floats, samples: int) -> NDArray[np.int64]:
+    """Return how many tokens are drawn from tails, of `samples` for a probability of 1."""
+    # 50 draws for the whole probability: a tail of 0.3 has 15, each for a mass of 0.02; one of 0.01 has 1.
+    return np.ceil(samples * tail_mass).astype(np.int64)
 
 
 def possible_tokens(tile: Tile) -> NDArray[np.bool_]:

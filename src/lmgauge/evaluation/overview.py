@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.audit.results import Audit
+from lmgauge.evaluation.audit.checks import Audit
 from lmgauge.evaluation.audit.runs import why_not_about
 from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS
 from lmgauge.evaluation.comparison.compare import compare

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_ASKED_FOR, NOT_CHECKED, PASS, WHOLE_LEVEL, Audit
+from lmgauge.evaluation.audit.checks import FAIL, LEVELS, NOT_ASKED_FOR, NOT_CHECKED, PASS, WHOLE_LEVEL, Audit
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import listed
 

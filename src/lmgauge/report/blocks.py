@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -61,11 +62,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A piece of text, the token that is meant in it, and what each token weighs."""
+    """A piece of text, and the token that is meant in it."""
 
     parts: tuple[str, ...]  # tokens (or longer pieces) that join to the text
     meant: int | None = None  # index of the token that is meant; None: the whole text
-    weights: tuple[float, ...] = ()  # one for each part, such as its bits; empty where they are not known
 
 
 Cell = str | Number | Range | Mark | Bar | Tokens
@@ -332,3 +332,24 @@ def series(
 def notes(texts: Iterable[str]) -> Document:
     """Return a note for each text."""
     return tuple(Text(text, note=True) for text in texts)
+
+
+def named(charts: Iterable[ChartData]) -> Iterator[tuple[str, ChartData]]:
+    """Yield charts with names that are safe for files and links, each once."""
+    taken: set[str] = set()
+    for chart in charts:
+        stem = re.sub(r"[^a-z0-9]+", "-", chart.name.lower()).strip("-")[:80] or "chart"
+        name, number = stem, 1
+        while name in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name)
+        yield name, chart
+
+
+def differences(
+    name: str, title: str, x_title: str, y_title: str, y_unit: str, series: Iterable[Series], **more: Any
+) -> ChartData:
+    """Return a chart of differences with their intervals; `more` are other fields of a `ChartData`."""
+    usual: dict[str, Any] = {"kind": "intervals", "better": "lower", "rule": 0.0, "rule_name": "no difference"}
+    return ChartData(name, title, x_title, y_title, y_unit, tuple(series), **(usual | more))

@@ -115,16 +115,9 @@ def _charts(items: Sequence[Divergence]) -> Iterator[doc.ChartData]:
     if not finite:
         return
     names, figures = [item.b for item in finite], [item.kl_ab_nats for item in finite]
-    yield doc.ChartData(
-        "candidates",
-        f"How far candidates are from {items[0].a}: mean KL(base || candidate)",
-        "candidate",
-        "mean KL divergence",
-        "nats",
-        (doc.series("KL", names, [figure.value for figure in figures], [figure.interval for figure in figures]),),
-        kind="intervals",
-        better="lower",
-    )
+    kl = doc.series("KL", names, [figure.value for figure in figures], [figure.interval for figure in figures])
+    title, y = f"How far candidates are from {items[0].a}: mean KL(base || candidate)", "mean KL divergence"
+    yield doc.ChartData("candidates", title, "candidate", y, "nats", (kl,), kind="intervals", better="lower")
 
 
 def _tests(tests: Sequence[CandidateTest]) -> Iterator[doc.Table]:

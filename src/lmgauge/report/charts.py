@@ -37,6 +37,7 @@ _FOLDED = 74  # letters of a title in a line
 _BAND = 0.18
 _TURN, _WIDEST_TURNED = -35, 150
 _LEGEND_LABEL = 260
+_DASHED: Spec = {"strokeDash": [5, 4], "strokeWidth": 1.25, "color": FAINT_INK, "aria": False}
 _POINT: Spec = {"type": "point", "filled": True, "size": 64, "opacity": 1}
 _LOG_LABELS = "datum.value < 0.001 || datum.value >= 1e6 ? format(datum.value, '~e') : format(datum.value, ',~r')"
 
@@ -135,6 +136,15 @@ def _bounds(drawn: Values, channel: str, places: Spec, numbers: Spec) -> list[Sp
     mark: Spec = {"type": "point", "shape": turned, "filled": False, "size": 80, "strokeWidth": 2, "opacity": 1}
     encoding = {**places, channel: numbers | {"field": "bound"}, **_color(drawn), **_said(drawn)}
     return [{"data": {"values": rows}, "mark": mark, "encoding": encoding}]
+
+
+def _ends(drawn: Values, mark: Spec, places: Spec, channel: str, numbers: Spec, color: Spec, which: str = "") -> list[Spec]:
+    # Intervals, drawn by a mark from their low to their high ends.
+    low, high = f"{which}low", f"{which}high"
+    if all(row.get(low) is None for row in drawn.rows):
+        return []
+    ends = {channel: numbers | {"field": low}, f"{channel}2": {"field": high}}
+    return [{"mark": mark | {"aria": False, "clip": True}, "encoding": {**places, **ends, **color}}]
 
 
 def _interval_words(chart: ChartData) -> str:
@@ -261,18 +271,16 @@ def _apart(ends: tuple[float, float], *, log: bool) -> tuple[float, float]:
 def _rule(chart: ChartData, channel: str) -> list[Spec]:
     if chart.rule is None or not math.isfinite(chart.rule) or (chart.log_y and chart.rule <= 0):
         return []
-    mark: Spec = {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.25, "color": FAINT_INK, "aria": False}
-    return [{"data": {"values": [{}]}, "mark": mark, "encoding": {channel: {"datum": chart.rule}}}]
+    return [{"data": {"values": [{}]}, "mark": {"type": "rule"} | _DASHED, "encoding": {channel: {"datum": chart.rule}}}]
 
 
 def _diagonal(chart: ChartData, drawn: Values) -> list[Spec]:
     low, high = max(drawn.x[0], drawn.y[0]), min(drawn.x[1], drawn.y[1])
     if not chart.diagonal or low >= high:
         return []
-    mark: Spec = {"type": "line", "strokeDash": [5, 4], "strokeWidth": 1.25, "color": FAINT_INK, "aria": False}
     ends = [{"x": low, "y": low}, {"x": high, "y": high}]
     encoding = {name: {"field": name, "type": "quantitative"} for name in ("x", "y")}
-    return [{"data": {"values": ends}, "mark": mark, "encoding": encoding}]
+    return [{"data": {"values": ends}, "mark": {"type": "line"} | _DASHED, "encoding": encoding}]
 
 
 def _lines(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
@@ -280,15 +288,8 @@ def _lines(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
     title = titled(chart.y_title, chart.y_unit)
     y = _number_axis("y", title, drawn.y, log=chart.log_y, grid=True)
     color = _color(drawn)
-    layers: list[Spec] = []
-    if any(row["low"] is not None for row in drawn.rows):
-        band: Spec = {"type": "area", "opacity": _BAND, "aria": False, "clip": True}
-        ends: Spec = {"y": y | {"field": "low"}, "y2": {"field": "high"}}
-        layers.append({"mark": band, "encoding": {"x": x, **ends, **color}})
-        if any("alone_low" in row for row in drawn.rows):
-            alone: Spec = {"type": "rule", "strokeWidth": 2, "aria": False, "clip": True}
-            ends = {"y": y | {"field": "alone_low"}, "y2": {"field": "alone_high"}}
-            layers.append({"mark": alone, "encoding": {"x": x, **ends, **color}})
+    layers = _ends(drawn, {"type": "area", "opacity": _BAND}, {"x": x}, "y", y, color)
+    layers += _ends(drawn, {"type": "rule", "strokeWidth": 2}, {"x": x}, "y", y, color, "alone_")
     layers += [*_rule(chart, "y"), *_diagonal(chart, drawn)]
     whole: Spec = {"type": "line", "strokeWidth": 2, "strokeJoin": "round"}
     if max(len(series.x) for series in chart.series) > _MOST_POINTS:
@@ -333,11 +334,7 @@ def _in_rows(chart: ChartData, drawn: Values) -> tuple[Spec, Spec, int]:
 
 def _intervals(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
     rows, x, height = _in_rows(chart, drawn)
-    layers = _rule(chart, "x")
-    if any(row["low"] is not None for row in drawn.rows):
-        whisker: Spec = {"type": "rule", "strokeWidth": 2, "aria": False, "clip": True}
-        ends: Spec = {"x": x | {"field": "low"}, "x2": {"field": "high"}}
-        layers.append({"mark": whisker, "encoding": {**rows, **ends, **_color(drawn)}})
+    layers = [*_rule(chart, "x"), *_ends(drawn, {"type": "rule", "strokeWidth": 2}, rows, "x", x, _color(drawn))]
     shape = _in_legend(drawn, shape=_SHAPES)
     layers.append({"mark": _POINT, "encoding": {**rows, "x": x, **shape, **_said(drawn)}})
     return layers + _bounds(drawn, "x", rows, x), height
@@ -355,10 +352,8 @@ def _bars(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
     fills = {"fillOpacity": _FILLS} if len(drawn.series) > 1 else {}
     encoding = {**rows, "x": x | {"stack": None}, **_in_legend(drawn, **fills), **_said(drawn)}
     layers: list[Spec] = [{"mark": bar, "encoding": encoding}, *_rule(chart, "x"), *_bounds(drawn, "x", rows, x)]
-    if any(row["low"] is not None for row in drawn.rows):
-        whisker: Spec = {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False, "clip": True}
-        layers.append({"mark": whisker, "encoding": {**rows, "x": x | {"field": "low"}, "x2": {"field": "high"}}})
-        return layers, height
+    if whiskers := _ends(drawn, {"type": "rule", "strokeWidth": 1.5, "color": INK}, rows, "x", x, {}):
+        return layers + whiskers, height
     text: Spec = {"type": "text", "align": "left", "dx": 5, "color": INK, "fontSize": 12, "aria": False}
     layers.append({"mark": text, "encoding": {**rows, "x": x, "text": {"field": "shown", "type": "nominal"}}})
     return layers, height
@@ -383,10 +378,10 @@ def _histogram(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
         outline: Spec = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.75, "aria": False}
         dash = {"strokeDash": _scale(drawn, _DASHES)}
         layers.append({"mark": outline, "encoding": {"x": x, "y": y, **_color(drawn), **dash}})
-    mark: Spec = {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.25, "color": FAINT_INK, "aria": False}
     lines = [{"rule": x_rule} for x_rule in chart.x_rules if ends[0] <= x_rule <= ends[1]]
     if lines:
-        layers.append({"data": {"values": lines}, "mark": mark, "encoding": {"x": x | {"field": "rule"}}})
+        encoding = {"x": x | {"field": "rule"}}
+        layers.append({"data": {"values": lines}, "mark": {"type": "rule"} | _DASHED, "encoding": encoding})
     return layers + _rule(chart, "y"), _HEIGHTS["histogram"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lmgauge.evaluation.choices.results import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
 from lmgauge.report import blocks as doc
@@ -75,21 +76,13 @@ def _chart(choices: Choices) -> Iterator[doc.ChartData]:
     if not choices.groups:
         return
     rows = {model: [choices.accuracy(model, group) for group in choices.groups] for model in choices.models}
-    yield doc.ChartData(
-        "accuracy",
-        "Accuracy by group",
-        "group",
-        "share of items in which the good text is preferred",
-        "",
-        tuple(
-            doc.series(model, choices.groups, [one.accuracy for one in own], [one.interval for one in own])
-            for model, own in rows.items()
-        ),
-        kind="intervals",
-        better="higher",
-        rule=choices.chance,
-        rule_name="chance",
+    series = tuple(
+        doc.series(model, choices.groups, [one.accuracy for one in own], [one.interval for one in own])
+        for model, own in rows.items()
     )
+    y = "share of items in which the good text is preferred"
+    chart = doc.ChartData("accuracy", "Accuracy by group", "group", y, "", series, kind="intervals", better="higher")
+    yield replace(chart, rule=choices.chance, rule_name="chance")
 
 
 def _tests(choices: Choices) -> Iterator[doc.Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
 from lmgauge.evaluation.comparison.results import ROUNDING, Comparison, Comparisons, Difference
@@ -72,19 +73,10 @@ def difference_chart(rows: Sequence[tuple[str, float, Interval | None]], first: 
 
     ends = [None if interval is None else (drawn(interval.low), drawn(interval.high)) for _, _, interval in rows]
     series = doc.series("difference", [name for name, _, _ in rows], [drawn(gap) for _, gap, _ in rows], ends)
-    return doc.ChartData(
-        "difference",
-        f"Difference from {first}",
-        "compared",
-        f"difference in {TITLES[metric]}",
-        "%" if perplexity else "bits",
-        (series,),
-        kind="intervals",
-        better="lower",
-        rule=0.0,
-        rule_name=first,
-        note=f"below 0 is better than {first}; an interval that holds 0 may be chance",
-    )
+    y, unit = f"difference in {TITLES[metric]}", "%" if perplexity else "bits"
+    chart = doc.differences("difference", f"Difference from {first}", "compared", y, unit, [series])
+    note = f"below 0 is better than {first}; an interval that holds 0 may be chance"
+    return replace(chart, rule_name=first, note=note)
 
 
 def agreements_of(comparisons: Comparisons) -> doc.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lmgauge.evaluation.context_curve.results import ContextCurve, ContextStep
+from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextStep
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, in_words, p_equals
 
@@ -86,7 +86,5 @@ def _charts(curve: ContextCurve) -> Iterator[doc.ChartData]:
     gaps = doc.series(
         curve.model, names, [step.bits_per_token for step in curve.steps], [s.interval_per_token for s in curve.steps]
     )
-    yield doc.ChartData(
-        "context-steps", "What each longer context changes", "step", "difference in bits per token", "bits", (gaps,),
-        kind="intervals", better="lower", rule=0.0, rule_name="no difference", note="below 0: the longer context is better",
-    )  # fmt: skip
+    title, note = "What each longer context changes", "below 0: the longer context is better"
+    yield doc.differences("context-steps", title, "step", "difference in bits per token", "bits", [gaps], note=note)

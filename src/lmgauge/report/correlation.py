@@ -9,9 +9,6 @@ from lmgauge.report.formats import p_equals
 from lmgauge.tasks.correlation import PERMUTATIONS, Correlation
 from lmgauge.tasks.draws import SIGNIFICANT
 
-CORRELATION_COLUMNS = ("system", "x", "y", "rank_x", "rank_y", "rank_difference")
-"""What a row of `Correlation.rows` holds."""
-
 
 def blocks(correlation: Correlation) -> doc.Document:
     """Return the verdict, a row for each system, each coefficient with what is known of it, and notes."""
@@ -21,7 +18,7 @@ def blocks(correlation: Correlation) -> doc.Document:
 
 
 def _systems(correlation: Correlation) -> doc.Table:
-    rows = correlation.rows()
+    rows = correlation.to_rows()
     columns = (
         doc.labels("system", [str(row["system"]) for row in rows]),
         doc.numbers(correlation.x_name, [row["x"] for row in rows], 2),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
 from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
@@ -16,6 +17,8 @@ from lmgauge.report.formats import number, percent, probability, signed
 from lmgauge.report.slices import example_blocks, slice_blocks
 
 _Z_95 = 1.959963984540054
+_CALIBRATION = "Calibration: are events given p = 0.1 seen a tenth of the time?"
+_DIAGONAL = "on the dashed line p is right; below it the model is too sure"
 
 
 def blocks(diagnosis: Diagnosis) -> doc.Document:
@@ -144,8 +147,7 @@ def _calibration(calibration: Calibration) -> Iterator[doc.Block]:
         doc.Column("off by", [doc.Number(value, 1, "deviation") for value in off], note="in standard deviations (σ)"),
     )
     which = "all" if calibration.seed is None else f"{calibration.contexts:,} of {calibration.events:,}"
-    question = "calibration: are events given p = 0.1 seen a tenth of the time?"
-    yield doc.Table(columns, f"{question} ({which} contexts)")
+    yield doc.Table(columns, f"{_CALIBRATION[0].lower()}{_CALIBRATION[1:]} ({which} contexts)")
     yield from _calibration_charts(calibration, bins)
     yield doc.Heading("how sure it is")
     yield from (doc.Text(line, indent=2) for line in _confidence_lines(calibration))
@@ -158,31 +160,14 @@ def _calibration_charts(calibration: Calibration, bins: Sequence[Bin]) -> Iterat
         chance = [(max(0.0, mean - h), min(1.0, mean + h)) for mean, h in zip(means, half, strict=True)]
         happened = doc.series("share that came true", means, [one.share_happened for one in bins])
         allowed = doc.series("95 % of what chance gives where p is right", means, [None] * len(bins), chance)
-        yield doc.ChartData(
-            "calibration",
-            "Calibration: are events given p = 0.1 seen a tenth of the time?",
-            "p given, mean of each bin",
-            "share that came true",
-            "",
-            (happened, allowed),
-            diagonal=True,
-            log_x=True,
-            log_y=True,
-            note="on the dashed line p is right; below it the model is too sure",
-        )
+        x, y = "p given, mean of each bin", "share that came true"
+        chart = doc.ChartData("calibration", _CALIBRATION, x, y, "", (happened, allowed), diagonal=True, note=_DIAGONAL)
+        yield replace(chart, log_x=True, log_y=True)
     if calibration.confidence:
         sure = [one.mean_confidence for one in calibration.confidence]
         right = doc.series("most probable token", sure, [one.accuracy for one in calibration.confidence])
-        yield doc.ChartData(
-            "confidence",
-            "How often the most probable token is right",
-            "its p, mean of each bin",
-            "share where it came",
-            "",
-            (right,),
-            diagonal=True,
-            note="on the dashed line p is right; below it the model is too sure",
-        )
+        title, x, y = "How often the most probable token is right", "its p, mean of each bin", "share where it came"
+        yield doc.ChartData("confidence", title, x, y, "", (right,), diagonal=True, note=_DIAGONAL)
 
 
 def _deviation(one: Bin) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lmgauge.evaluation.divergence.results import Divergence, WorstToken
 from lmgauge.evaluation.slicing.sums import Slices
@@ -91,18 +92,10 @@ def _quantiles(result: Divergence) -> Iterator[doc.Block]:
         doc.numbers("change of p, %", changes, 3, "signed"),
     )
     yield doc.Table(columns, "quantiles over events; p is that of the true token")
-    yield doc.ChartData(
-        "divergence",
-        "How far apart the models are: KL(A || B) over events",
-        "share of events that are no further apart",
-        "KL(A || B)",
-        "nats",
-        (doc.series("KL(A || B)", names, list(quantiles.values())),),
-        better="lower",
-        rule=result.kl_ab_nats.value,
-        rule_name="mean",
-        log_y=all(value > 0 for value in quantiles.values()),
-    )
+    title, x = "How far apart the models are: KL(A || B) over events", "share of events that are no further apart"
+    kl = (doc.series("KL(A || B)", names, list(quantiles.values())),)
+    chart = doc.ChartData("divergence", title, x, "KL(A || B)", "nats", kl, better="lower", rule_name="mean")
+    yield replace(chart, rule=result.kl_ab_nats.value, log_y=all(value > 0 for value in quantiles.values()))
 
 
 # --- where the candidate suffers --------------------------------------------------------------------------------------
@@ -133,18 +126,10 @@ def _slice(slices: Slices, whole: float | None) -> Iterator[doc.Block]:
     yield doc.Table(columns, f"by {slices.name}")
     name = f"divergence-{slices.name.split(' (')[0].replace(' ', '-')}"
     finite = [i for i, value in enumerate(means) if value is not None and math.isfinite(value)][: doc.MOST_CHART_ROWS]
-    yield doc.ChartData(
-        name,
-        f"KL(A || B) by {slices.name}",
-        slices.name,
-        "KL(A || B)",
-        "nats",
-        (doc.series("KL(A || B)", [rows[i].label for i in finite], [means[i] for i in finite], [ends[i] for i in finite]),),
-        kind=slice_kind(slices),
-        better="lower",
-        rule=whole if whole is not None and math.isfinite(whole) else None,
-        rule_name="the whole text",
-    )
+    labels, values, intervals = [rows[i].label for i in finite], [means[i] for i in finite], [ends[i] for i in finite]
+    kl, title = (doc.series("KL(A || B)", labels, values, intervals),), f"KL(A || B) by {slices.name}"
+    chart = doc.ChartData(name, title, slices.name, "KL(A || B)", "nats", kl, kind=slice_kind(slices), better="lower")
+    yield replace(chart, rule=whole, rule_name="the whole text")
 
 
 def _nats(bits: float | None) -> float | None:
@@ -171,21 +156,15 @@ def _worst(title: str, tokens: Sequence[WorstToken]) -> Iterator[doc.Block]:
     # Table of events: where, how far apart, the token in its context, and what each model expected.
     if not tokens:
         return
-    columns = [
-        doc.Column("segment", [f"{token.segment + 1:,}" for token in tokens], 3),
+    columns = (
+        doc.Column("segment", [f"{one.segment + 1:,}" for one in tokens], 3),
         *doc.columns(tokens, "kl_nats", "p_a", "p_b"),
-    ]
-    if all(token.top_a is not None for token in tokens):
-        columns.append(
-            doc.labels("A expects", [_expected(token.top_a, token.top_a_probability) for token in tokens], drop=2)
-        )
-        columns.append(
-            doc.labels("B expects", [_expected(token.top_b, token.top_b_probability) for token in tokens], drop=1)
-        )
-    shown = [doc.Tokens((token.context[-_AROUND:], token.text), meant=1) for token in tokens]
-    columns.append(doc.Column("the token in its text", shown, align="left"))
-    yield doc.Table(tuple(columns), title, anchors=tuple(token.segment for token in tokens))
-
-
-def _expected(token: str | None, p: float | None) -> str:
-    return f"{token!r} {number(p, 2)}"
+        doc.labels("A expects", [f"{one.top_a!r} {number(one.top_a_probability, 2)}" for one in tokens], drop=2),
+        doc.labels("B expects", [f"{one.top_b!r} {number(one.top_b_probability, 2)}" for one in tokens], drop=1),
+        doc.Column(
+            "the token in its text",
+            [doc.Tokens((one.context[-_AROUND:], one.text), meant=1) for one in tokens],
+            align="left",
+        ),
+    )
+    yield doc.Table(columns, title, anchors=tuple(one.segment for one in tokens))

@@ -1,13 +1,25 @@
-"""Which document shows a result: one table from kinds of results to the builders of this folder."""
+"""Which document shows a result, by one table from kinds of results to builders; and documents in notebooks and as pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.report.blocks import Document
+from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.files import making_parents, writing
+from lmgauge.report.blocks import Block, ChartData, Document, Verdict, named
+from lmgauge.report.formats import names_in_brief
+from lmgauge.shown import Shown
 
+if TYPE_CHECKING:
+    from lmgauge.evaluation.overview import Overview
+
+_WIDTH = 120
 _Builder = Callable[[Any], Document]
 
 
@@ -81,3 +93,117 @@ def document_of(result: object) -> Document:
     if isinstance(result, Sequence) and not isinstance(result, str | bytes):
         return tuple(block for item in result for block in document_of(item))
     raise TypeError(f"{type(result).__name__} is not a result that can be shown")
+
+
+# -- notebooks and pages ------------------------------------------------------------------------------------------------
+def charts(document: Iterable[Block]) -> dict[str, ChartData]:
+    """Return the charts of a document by their names; of several with one name those after the first have a number."""
+    return dict(named(block for block in document if isinstance(block, ChartData)))
+
+
+def chart(document: Iterable[Block], name: str) -> ChartData:
+    """Return one chart of a document."""
+    known = charts(document)
+    if name not in known:
+        names = f"there are {', '.join(known)}" if known else "this result has none"
+        raise UsageError(f"no chart is called {name!r}; {names}")
+    return known[name]
+
+
+def fragment(document: Document) -> str:
+    """Return blocks as HTML for a notebook; without the extra `report` as what the terminal shows, escaped."""
+    from lmgauge.report import page, terminal
+
+    for count in (1, 0):
+        try:
+            return page.fragment(document, charts=count)
+        except MissingExtraError:
+            continue
+    return f'<pre style="white-space: pre; overflow-x: auto">{escape(terminal.as_text(document, _WIDTH))}</pre>'
+
+
+def write_page(document: Document, path: str | os.PathLike[str], title: str) -> Path:
+    """Write a document as a page."""
+    from lmgauge.report import page
+
+    content = page.render(document, title).encode()
+    with making_parents(Path(path)), writing(path) as file:
+        file.write(content)
+    return Path(path)
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
+    """A page, before it is written.
+
+    Attributes:
+        title: of the page.
+        document: what is on it: blocks, in the order of reading.
+        numbers: behind it, as plain values.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> page = lmgauge.report(lmgauge.evaluate(lmgauge.train("witten-bell", text), text), title="Cats")
+        >>> page.title, page.html()[:15]
+        ('Cats', '<!doctype html>')
+    """
+
+    title: str
+    document: Document
+    numbers: Mapping[str, Any]
+
+    @property
+    def verdicts(self) -> Document:
+        """The answers on the page, in order."""
+        return tuple(block for block in self.document if isinstance(block, Verdict))
+
+    def html(self) -> str:
+        """Return the page: one HTML file that opens without a network.
+
+        Raises:
+            MissingExtraError: what draws it is not installed; the extra `report` brings it.
+        """
+        from lmgauge.report import page
+
+        return page.render(self.document, self.title)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page; the file appears whole, or not at all.
+
+        Args:
+            path: of the file; one that is there is replaced.
+
+        Returns:
+            Where it lies.
+
+        Raises:
+            MissingExtraError: what draws the page is not installed; the extra `report` brings it.
+            OutputError: the file cannot be written.
+        """
+        return write_page(self.document, path, self.title)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain values, full precision; infinities stay floats."""
+        return dict(self.numbers)
+
+    def _in_brief(self) -> str:
+        return self.title
+
+    def _document(self) -> Document:
+        return self.document
+
+
+def page_of(overview: Overview, title: str | None = None) -> Report:
+    """Return the page of what was worked out of runs; its title are their names if there is no other."""
+    from lmgauge.report.overview import blocks
+
+    return Report(title or names_in_brief(overview.runs), blocks(overview), overview.to_dict())
+
+
+def page_of_results(results: Sequence[Shown], title: str | None = None) -> Report:
+    """Return the page of results; its title are their kinds if there is no other."""
+    numbers = [one.to_dict() for one in results if hasattr(one, "to_dict")]
+    return Report(
+        title or names_in_brief([type(one).__name__ for one in results]), document_of(results), {"results": numbers}
+    )

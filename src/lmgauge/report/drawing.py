@@ -8,20 +8,18 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.digests import digest
 from lmgauge.errors import UsageError, needing
 from lmgauge.files import making_parents, writing
-from lmgauge.report.blocks import ChartData
+from lmgauge.report.blocks import ChartData, named
 from lmgauge.report.charts import FONT, specification
 
 if TYPE_CHECKING:
     from os import PathLike
-
-FigureFormat = Literal["svg", "pdf", "png"]
 
 _VERSION = "5.20"  # of Vega-Lite
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -56,57 +54,26 @@ def svg(spec: Mapping[str, Any]) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-def write_figures(
-    charts: Iterable[ChartData], folder: str | PathLike[str], formats: Iterable[FigureFormat] = ("svg", "pdf", "png")
+def write_charts(
+    charts: Iterable[ChartData], folder: str | PathLike[str], endings: Sequence[str] = (".svg", ".pdf", ".png")
 ) -> list[Path]:
-    """Write a file for each chart and format: `position.svg`, `position.pdf`, `position.png`, ..."""
-    chosen = tuple(formats)
-    for unknown in sorted(set(chosen) - set(_FORMATS)):
-        raise UsageError(f"unknown format of figures: {unknown!r} (known: {', '.join(_FORMATS)})")
-    paths = []
-    for name, chart in named(charts):
-        spec = specification(chart)
-        for chosen_format in chosen:
-            path = Path(folder) / f"{name}.{chosen_format}"
-            _write(path, _FORMATS[chosen_format](spec))
-            paths.append(path)
-    return paths
+    """Write a file for each chart and ending: `position.svg`, `position.pdf`, `position.png`, ..."""
+    return [write_chart(chart, Path(folder) / f"{name}{end}") for name, chart in named(charts) for end in endings]
 
 
-def write_specifications(charts: Iterable[ChartData], folder: str | PathLike[str]) -> list[Path]:
-    """Write the Vega-Lite specification of each chart with its data: `position.vl.json`, ..."""
-    paths = []
-    for name, chart in named(charts):
-        paths.append(Path(folder) / f"{name}.vl.json")
-        text = json.dumps(specification(chart), ensure_ascii=False, indent=1, allow_nan=False)
-        _write(paths[-1], (text + "\n").encode())
-    return paths
-
-
-def named(charts: Iterable[ChartData]) -> Iterator[tuple[str, ChartData]]:
-    """Yield charts with names that are safe for files and links, each once."""
-    taken: set[str] = set()
-    for chart in charts:
-        stem = re.sub(r"[^a-z0-9]+", "-", chart.name.lower()).strip("-")[:80] or "chart"
-        name, number = stem, 1
-        while name in taken:
-            number += 1
-            name = f"{stem}-{number}"
-        taken.add(name)
-        yield name, chart
-
-
-def _write(path: Path, content: bytes) -> None:
+def write_chart(chart: ChartData, path: str | PathLike[str]) -> Path:
+    """Write a chart in the format that the path ends with: a drawing, or its Vega-Lite specification with its data."""
+    path = Path(path)
+    if (form := _FORMATS.get(path.suffix.lower())) is None:
+        raise UsageError(f"{path}: charts are written as .svg, .pdf, .png or .json")
+    content = form(specification(chart))
     with making_parents(path), writing(path) as file:
         file.write(content)
+    return path
 
 
-def figure(spec: Mapping[str, Any], kind: FigureFormat) -> bytes:
-    """Return a chart as the content of a file."""
-    return _FORMATS[kind](spec)
-
-
-def _figure_svg(spec: Mapping[str, Any]) -> bytes:
+def figure_svg(spec: Mapping[str, Any]) -> bytes:
+    """Return a chart as the content of an SVG file."""
     root = _drawn(spec)
     root.attrib = {"xmlns": "http://www.w3.org/2000/svg", "font-family": FONT} | {
         name: root.attrib[name] for name in ("width", "height", "viewBox")
@@ -128,7 +95,11 @@ def _figure_png(spec: Mapping[str, Any]) -> bytes:
     return bytes(vl_convert.vegalite_to_png(white, vl_version=_VERSION, scale=_PNG_SCALE))
 
 
-_FORMATS = {"svg": _figure_svg, "pdf": _figure_pdf, "png": _figure_png}
+def _specification(spec: Mapping[str, Any]) -> bytes:
+    return f"{json.dumps(spec, ensure_ascii=False, indent=1, allow_nan=False)}\n".encode()
+
+
+_FORMATS = {".svg": figure_svg, ".pdf": _figure_pdf, ".png": _figure_png, ".json": _specification}
 
 
 def _drawn(spec: Mapping[str, Any]) -> ET.Element:

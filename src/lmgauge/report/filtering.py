@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 40
 _MOST_CHARTS = 4
-_MOST_GROUPS_DRAWN = 5
 _MOST_COLUMNS = 3
 _MOST_FIGURES = 4
 _LONGEST_PLACE = 160
@@ -154,17 +153,9 @@ def _histogram(result: FilteredDocuments, model: str) -> Iterator[doc.ChartData]
     if _is_filter(result):
         drawn.append((_WHAT_STAYS, result.stays.bins(model, extent=extent)))
     several = f" to {model}" if len(result.models) > 1 else ""
-    yield doc.ChartData(
-        "perplexity",
-        f"Documents by perplexity{several}",
-        "perplexity",
-        "documents",
-        "",
-        tuple(doc.Series(name, bins.edges, (*map(float, bins.counts), None)) for name, bins in drawn),
-        kind="histogram",
-        log_x=True,
-        note=_not_drawn(scored),
-    )
+    series = tuple(doc.Series(name, bins.edges, (*map(float, bins.counts), None)) for name, bins in drawn)
+    title, note = f"Documents by perplexity{several}", _not_drawn(scored)
+    yield doc.ChartData("perplexity", title, "perplexity", "documents", "", series, kind="histogram", log_x=True, note=note)
 
 
 def _not_drawn(bins: Bins) -> str:
@@ -201,8 +192,6 @@ def _groups(result: FilteredDocuments) -> Iterator[doc.Block]:
         stay = (doc.series("stay", names, [100 * share for share in shares]),)
         title = "Documents that stay, by group"
         yield doc.ChartData("groups", title, "group", "share that stays", "%", stay, kind="bars")
-    for model in list(result.models)[:_MOST_COLUMNS]:
-        yield from _group_lines(result, groups, model)
 
 
 def _group_perplexities(result: FilteredDocuments, groups: Sequence[GroupTally]) -> Iterator[doc.Column]:
@@ -211,29 +200,6 @@ def _group_perplexities(result: FilteredDocuments, groups: Sequence[GroupTally])
         to = f" to {model}" if len(result.models) > 1 else ""
         medians = [result.scored.median(model, group.name) if group.name in known else None for group in groups]
         yield doc.Column(f"median perplexity{to}", [_bin(median) for median in medians], 1)
-
-
-def _group_lines(result: FilteredDocuments, groups: Sequence[GroupTally], model: str) -> Iterator[doc.ChartData]:
-    # How the perplexities of the largest groups are distributed, each in per cent of its own documents.
-    known = [group.name for group in groups if group.name and group.name in result.scored.names][:_MOST_GROUPS_DRAWN]
-    extents = [extent for name in known if (extent := result.scored.extent(model, name)) is not None]
-    if len(extents) < 2:
-        return
-    common = min(first for first, _ in extents), max(last for _, last in extents)
-    lines = []
-    for name in known:
-        bins = result.scored.bins(model, name, common)
-        whole = sum(bins.counts)
-        middles = [math.sqrt(low * high) for low, high in zip(bins.edges, bins.edges[1:], strict=False)]
-        if whole:
-            lines.append(doc.series(name, middles, [100 * count / whole for count in bins.counts]))
-    rest = len(result.groups) - len(known)
-    note = f"The {len(known)} largest of {len(result.groups):,} groups" if rest else ""
-    to = f", {model}" if len(result.models) > 1 else ""
-    yield doc.ChartData(
-        "perplexity-by-group", f"Perplexity by group{to}", "perplexity", "share of the group", "%", tuple(lines), log_x=True,
-        note=note,
-    )  # fmt: skip
 
 
 def _examples(result: FilteredDocuments) -> Iterator[doc.Block]:

@@ -1,7 +1,8 @@
 """Blocks as HTML: a page of one file that opens without a network, and fragments of it for notebooks."""
 
-# Nothing is computed here. Jinja2 escapes every string, control characters become signs, and the page's policy allows no
-# other script or style than its own and no request to anywhere.
+# Nothing is computed here. Templates read the blocks themselves. Whatever string they put out gets an end and signs for its
+# control characters (`_shown`), and Jinja2 escapes it; the page's policy allows no other script or style than its own and no
+# request to anywhere.
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.digests import digest
 from lmgauge.errors import needing
@@ -24,9 +25,6 @@ from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
-
-    from lmgauge.evaluation.passages import Passage
-    from lmgauge.tasks.alignment import Alignment
 
 Html = Any
 """What a macro of a template returns: text that is escaped already."""
@@ -46,9 +44,9 @@ def render(document: Iterable[doc.Block], title: str) -> str:
         content = content[1:]
     style, script = asset("page.css"), asset("page.js")
     return _template("page.html").render(
-        title=_clean(title),
+        title=title,
         body=_Renderer(content).body(),
-        contents=[(f"part-{number}", _clean(text)) for number, text in enumerate(_headings(content), 1)],
+        contents=[block.text for block in content if isinstance(block, doc.Heading)],
         style=style,
         script=script,
         policy=policy(style, script),
@@ -93,13 +91,17 @@ def environment(package: str = "lmgauge.report") -> Environment:
     """Return what renders our templates: escaping is on, and what a template does not know is an error."""
     with needing("jinja2", extra="report"):
         import jinja2
-    return jinja2.Environment(
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters |= {"short": _short, "cell": _cell, "figure": _figure, "unbroken": _unbroken, "with_lines": shown_text}
+    made.globals["signs"] = _LEVEL_SIGNS
+    return made
 
 
 def _template(name: str) -> Template:
@@ -115,8 +117,40 @@ def _clean(text: str, most: int = _LONGEST_TEXT) -> str:
     return visible_on_page(text if len(text) <= most else f"{text[:most]}…")
 
 
-def _headings(content: Sequence[doc.Block]) -> Iterator[str]:
-    return (block.text for block in content if isinstance(block, doc.Heading))
+def _shown(value: Any) -> Any:
+    # What a template puts out; HTML of its own macros stays, and what the filter `e` has escaped.
+    return _clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _short(text: str) -> str:
+    return _clean(text, _LONGEST_CELL)
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return in_words(doc.Number(value, digits))
+
+
+def _unbroken(text: str) -> str:
+    # Text in which a number and its per cent stand on one line.
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", _clean(text))
+
+
+def _cell(cell: doc.Cell) -> dict[str, Any]:
+    # Cell's kind, text, and the value it is sorted by.
+    value: str | float
+    match cell:
+        case str():
+            kind, text, value = "text", _short(cell), _short(cell)
+        case doc.Mark(text):
+            kind, text, value = "mark", text, text
+        case doc.Bar(share):
+            kind, text, value = "bar", f"{100 * share:.0f} %", share
+        case doc.Tokens(parts):
+            kind, text, value = "tokens", "".join(parts).strip()[:1], _short("".join(parts))
+        case _:
+            first = cell.low if isinstance(cell, doc.Range) else cell.value
+            kind, text, value = "number", in_words(cell), "" if first is None else first
+    return {"kind": kind, "text": text, "value": value, "own": cell}
 
 
 class _Renderer:
@@ -130,96 +164,61 @@ class _Renderer:
         self._macros: Any = _template("blocks.html").module
         self._heading = 0
 
-    def body(self) -> list[Html]:
-        # All blocks: what a heading is above of is a section, and charts stand beside the table they are of, or beside each
-        # other.
-        parts: list[Html] = []
-        place = 0
-        while place < len(self._content):
-            charts = self._charts_after(place)
-            if charts and isinstance(self._content[place], doc.ChartData):
-                parts.append(self._macros.row([self._block(chart) for chart in (self._content[place], *charts)]))
-            elif charts:
-                table = self._block(self._content[place])
-                drawn = [self._block(chart) for chart in charts]
-                parts.append(self._macros.beside(table, drawn))
+    def body(self) -> Iterator[Html]:
+        # All blocks: charts stand beside the table they are of, or beside each other.
+        runs: list[list[doc.Block]] = []
+        for block in self._content:
+            if runs and isinstance(block, doc.ChartData) and isinstance(runs[-1][0], doc.Table | doc.ChartData):
+                runs[-1].append(block)
             else:
-                parts.append(self._block(self._content[place]))
-            place += 1 + len(charts)
-        return parts
-
-    def _charts_after(self, place: int) -> list[doc.ChartData]:
-        charts: list[doc.ChartData] = []
-        if isinstance(self._content[place], doc.Table | doc.ChartData):
-            for block in self._content[place + 1 :]:
-                if not isinstance(block, doc.ChartData):
-                    break
-                charts.append(block)
-        return charts
+                runs.append([block])
+        for run in runs:
+            first, *charts = map(self._block, run)
+            if not charts:
+                yield first
+            elif isinstance(run[0], doc.ChartData):
+                yield self._macros.row([first, *charts])
+            else:
+                yield self._macros.beside(first, charts)
 
     def _block(self, block: doc.Block) -> Html:
-        macros = self._macros
-        result: Html
+        # A block by the macro of its name, which has the block and what is worked out here.
+        worked_out: tuple[Any, ...] | None = ()
         match block:
-            case doc.Heading(text):
+            case doc.Heading():
                 self._heading += 1
-                result = macros.heading(f"part-{self._heading}", _clean(text), self._heading > 1)
-            case doc.Verdict(level, text):
-                whole = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", _clean(text))
-                lead, *rest = re.split(r"(?<=[^.]\.) (?=[A-Z])", whole, maxsplit=1)
-                result = macros.verdict(level, *_LEVEL_SIGNS[level], lead, "".join(rest))
-            case doc.Text(text, note, indent):
-                result = macros.paragraph(_clean(text), note, indent > 0)
-            case doc.Signature(text):
-                result = macros.signature(_clean(text))
-            case doc.Lines(pairs):
-                values = [(_clean(name), _values(value)) for name, value in pairs]
-                result = macros.lines(values)
-            case doc.Tokens():
-                result = macros.tokens_line(_tokens(block))
+                worked_out = (self._heading,)
+            case doc.Verdict(_, text):
+                lead, *rest = re.split(r"(?<=[^.]\.) (?=[A-Z])", _clean(text), maxsplit=1)
+                worked_out = (lead, "".join(rest))
             case doc.Aligned(alignment):
-                result = self._aligned(alignment)
-            case doc.Table():
-                result = self._table(block)
-            case doc.ChartData():
-                result = self._chart(block)
-            case doc.Ladder(rungs):
-                steps = [
-                    (_clean(r.name), r.mark.level, _LEVEL_SIGNS[r.mark.level][0], _clean(r.mark.text), _clean(r.text))
-                    for r in rungs
-                ]
-                result = macros.ladder(steps)
-            case doc.Gallery(parts):
-                quotes = [
-                    (_clean(part.title), [(_clean(about), _clean(text)) for about, text in part.items]) for part in parts
-                ]
-                result = macros.gallery(quotes)
-            case doc.Outputs():
-                result = self._outputs(block)
-            case doc.Passages():
-                result = self._passages(block)
-            case _:
-                assert_never(block)
-        return result
+                from lmgauge.report.output_articles import OPERATIONS, direction
 
-    def _table(self, table: doc.Table) -> Html:
+                pairs = [(OPERATIONS[operation], ours or "", theirs or "") for operation, ours, theirs in alignment.pairs()]
+                return self._macros.aligned_pairs(alignment.unit, direction(" ".join(alignment.reference)), pairs)
+            case doc.Table():
+                worked_out = self._table(block)
+            case doc.ChartData():
+                worked_out = self._chart(block)
+            case doc.Outputs():
+                worked_out = self._outputs(block)
+            case doc.Passages():
+                worked_out = self._passages(block)
+        return "" if worked_out is None else getattr(self._macros, type(block).__name__.lower())(block, *worked_out)
+
+    def _table(self, table: doc.Table) -> tuple[Any, ...] | None:
         if not table.rows:
-            return ""
+            return None
         notes = [f"{column.title}: {column.note}" for column in table.columns if column.note]
-        titles = [
-            {"text": _clean(column.title) + (f", {_clean(column.unit)}" if column.unit else ""), "align": column.align}
-            for column in table.columns
-        ]
-        most = max(20, min(_MOST_ROWS, _MOST_CELLS // len(titles)))
+        most = max(20, min(_MOST_ROWS, _MOST_CELLS // len(table.columns)))
         rows = [
-            {"cells": [_cell(cell) for cell in row], "bold": i in table.bold, "href": self._row_link(table, i)}
+            (i in table.bold, self._row_link(table, i), row)
             for i, row in enumerate(table.rows)
             if i < most or i in table.bold
         ]
         if len(rows) < len(table.rows):
             notes.append(f"{len(rows):,} of {len(table.rows):,} rows are shown; --json has all")
-        footnotes = [_clean(note) for note in (*notes, *table.footnotes)]
-        return self._macros.table(_clean(table.title), titles, rows, footnotes)
+        return rows, (*notes, *table.footnotes)
 
     def _row_link(self, table: doc.Table, row: int) -> str:
         # Where a row leads to: to the slice or segment it is of, as far as the page shows it; empty if nowhere.
@@ -230,7 +229,7 @@ class _Renderer:
             return link(table.cut, label)
         return ""
 
-    def _chart(self, chart: doc.ChartData) -> Html:
+    def _chart(self, chart: doc.ChartData) -> tuple[Any, ...]:
         from lmgauge.report.charts import specification
         from lmgauge.report.drawing import svg
 
@@ -242,34 +241,16 @@ class _Renderer:
                 row.pop("href", None)
         subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
         drawn = svg(spec)
-        if len(drawn) > _LARGEST_DRAWING:
-            return self._macros.paragraph(
-                f"{_clean(chart.title)}: too much to be drawn; the table has the numbers", True, False
-            )
-        drawing = drawn
-        result: Html = self._macros.chart(
-            f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, drawing, _clean(chart.note)
-        )
-        return result
+        return re.sub(r"[^a-z0-9]+", "-", chart.name.lower()).strip("-"), subtitle, drawn, len(drawn) > _LARGEST_DRAWING
 
-    def _aligned(self, alignment: Alignment) -> Html:
-        from lmgauge.report.output_articles import direction
-
-        pairs = [_pair(*pair) for pair in alignment.pairs()]
-        result: Html = self._macros.aligned_pairs(alignment.unit, direction(" ".join(alignment.reference)), pairs)
-        return result
-
-    def _outputs(self, block: doc.Outputs) -> Html:
+    def _outputs(self, block: doc.Outputs) -> tuple[Any, ...]:
         from lmgauge.report.output_articles import articles
 
         items = articles(block)
         reasons = dict.fromkeys(reason for item in items for reason in item["why"])
-        groups = dict.fromkeys(item["group"] for item in items if item["group"])
-        result: Html = self._macros.outputs(items, block.aligned, list(reasons), list(groups))
-        return result
+        return items, list(reasons), list(dict.fromkeys(item["group"] for item in items if item["group"]))
 
-    def _passages(self, block: doc.Passages) -> Html:
-        items = [_article(passage) for passage in block.items]
+    def _passages(self, block: doc.Passages) -> tuple[Any, ...]:
         cuts = {_clean(cut): [_clean(label) for label in labels] for cut, labels in block.cuts.items()}
         data = {
             "step": BITS_STEP,
@@ -279,31 +260,10 @@ class _Renderer:
             "passages": {str(passage.segment): packed(passage.text, passage.spans) for passage in block.items},
         }
         shown = {cut: [label for label in labels if label in self._slices.get(cut, ())] for cut, labels in cuts.items()}
-        reasons = dict.fromkeys(_clean(reason) for passage in block.items for reason in passage.why)
-        groups = dict.fromkeys(_clean(passage.group) for passage in block.items if passage.group)
-        json_text = _script_json(data)
+        reasons = dict.fromkeys(reason for passage in block.items for reason in passage.why)
+        groups = dict.fromkeys(passage.group for passage in block.items if passage.group)
         far = sorted({i for passage in block.items for i, spans in enumerate(passage.spans) if "kl" in spans.columns})
-        result: Html = self._macros.passages(items, data["names"], far, list(reasons), list(groups), shown, json_text)
-        return result
-
-
-def _article(passage: Passage) -> dict[str, Any]:
-    per_byte = [bits / passage.size if passage.size else None for bits in passage.bits]
-    return {
-        "segment": passage.segment,
-        "where": _clean(passage.where),
-        "group": _clean(passage.group),
-        "why": [_clean(reason) for reason in passage.why],
-        "bits": [in_words(doc.Number(bits, 1)) for bits in passage.bits],
-        "per_byte": [in_words(doc.Number(bits, 3)) for bits in per_byte],
-        "lead": shown_text(passage.lead),
-        "text": shown_text(passage.text),
-        "is_cut": passage.is_cut,
-    }
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+        return far, list(reasons), list(groups), shown, _script_json(data)
 
 
 def _present(block: doc.Passages, cut: str) -> set[str]:
@@ -322,57 +282,3 @@ def _script_json(data: Any) -> str:
     # JSON that is text within a script element: no character in it can end the element.
     plain = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _values(value: str | tuple[str, ...]) -> list[str]:
-    return [_clean(part) for part in ((value,) if isinstance(value, str) else value)]
-
-
-def _tokens(cell: doc.Tokens) -> dict[str, Any]:
-    if cell.meant is None:
-        return {"before": _clean("".join(cell.parts), _LONGEST_CELL), "meant": "", "after": ""}
-    before, after = "".join(cell.parts[: cell.meant]), "".join(cell.parts[cell.meant + 1 :])
-    return {
-        "before": _clean(before, _LONGEST_CELL),
-        "meant": _clean(cell.parts[cell.meant], _LONGEST_CELL),
-        "after": _clean(after, _LONGEST_CELL),
-    }
-
-
-def _pair(operation: str, reference: str | None, hypothesis: str | None) -> tuple[str, str, str]:
-    from lmgauge.report.output_articles import OPERATIONS
-
-    return OPERATIONS[operation], _clean(reference or ""), _clean(hypothesis or "")
-
-
-def _cell(cell: doc.Cell) -> dict[str, Any]:
-    # Cell's kind, text, and the value it is sorted by.
-    match cell:
-        case str():
-            text = _clean(cell, _LONGEST_CELL)
-            return {"kind": "text", "text": text, "value": text}
-        case doc.Mark(text, level):
-            return {
-                "kind": "mark",
-                "text": _clean(text),
-                "value": _clean(text),
-                "level": level,
-                "sign": _LEVEL_SIGNS[level][0],
-            }
-        case doc.Bar(share):
-            return {
-                "kind": "bar",
-                "text": f"{100 * share:.0f} %",
-                "value": share,
-                "width": round(100 * min(1.0, max(0.0, share))),
-            }
-        case doc.Tokens():
-            return {
-                "kind": "tokens",
-                "text": "".join(cell.parts).strip()[:1],
-                "value": _clean("".join(cell.parts), _LONGEST_CELL),
-                **_tokens(cell),
-            }
-        case doc.Range(low):
-            return {"kind": "number", "text": in_words(cell), "value": low}
-    return {"kind": "number", "text": in_words(cell), "value": "" if cell.value is None else cell.value}

@@ -98,17 +98,11 @@ def _chart(percentiles: Percentiles, model: str) -> doc.ChartData:
     groups: list[str | None] = [name for name in _largest(percentiles, _MOST_LINES) if percentiles.has_own(model, name)]
     rest = [None] if percentiles.has_stand_in else []
     several = len(percentiles.models) > 1
-    return doc.ChartData(
-        f"percentiles-{[*percentiles.models].index(model) + 1}" if several else "percentiles",
-        f"Percentiles of perplexity by {model}" if several else "Percentiles of perplexity",
-        "documents up to this perplexity",
-        "perplexity",
-        "",
-        tuple(_line(percentiles, model, name) for name in [*groups, *rest]),
-        x_unit="%",
-        log_y=True,
-        note=f"the largest groups{', and all documents' * len(rest)}" if len(groups) < len(percentiles.groups) else "",
-    )
+    name, by = (f"percentiles-{[*percentiles.models].index(model) + 1}", f" by {model}") if several else ("percentiles", "")
+    title, x = f"Percentiles of perplexity{by}", "documents up to this perplexity"
+    lines = tuple(_line(percentiles, model, name) for name in [*groups, *rest])
+    note = f"the largest groups{', and all documents' * len(rest)}" if len(groups) < len(percentiles.groups) else ""
+    return doc.ChartData(name, title, x, "perplexity", "", lines, x_unit="%", log_y=True, note=note)
 
 
 def _line(percentiles: Percentiles, model: str, group: str | None) -> doc.Series:

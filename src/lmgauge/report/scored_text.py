@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from lmgauge.numerics.units import nats_to_bits
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, number
 from lmgauge.scores import KINDS, OOV, SPELLED
@@ -29,14 +28,13 @@ def blocks(scored: ScoredText) -> doc.Document:
         columns.append(doc.labels("", unknown))
     perplexity = "" if scored.perplexity is None else f", perplexity {number(scored.perplexity)}"
     total = f"{counted(len(scored), 'event')}, {number(scored.log_probability)} nats{perplexity}"
-    return (*_colored(scored), doc.Table(tuple(columns)), doc.Text(total))
+    return (*_text(scored), doc.Table(tuple(columns)), doc.Text(total))
 
 
-def _colored(scored: ScoredText) -> doc.Document:
+def _text(scored: ScoredText) -> doc.Document:
     text = scored.text.encode()
     parts = tuple(text[start:end].decode(errors="replace") for start, end in scored.spans)
-    bits = tuple(nats_to_bits(-logprob) for logprob in scored.logprobs)
-    return (doc.Tokens(parts, weights=bits),) if text else ()
+    return (doc.Tokens(parts),) if text else ()
 
 
 def blocks_of_several(scored: ScoredTexts) -> doc.Document:

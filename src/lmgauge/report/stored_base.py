@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lmgauge.evaluation.divergence.base_results import SavedBase, Storage
-from lmgauge.evaluation.divergence.results import Divergence
+from lmgauge.evaluation.divergence.results import Divergence, SavedBase, Storage
 from lmgauge.memory import size_in_words
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import number, percent

@@ -73,19 +73,10 @@ def _charts(systems: Systems) -> Iterator[doc.ChartData]:
     gaps = [None if item.difference is None else scale * item.difference for _, item in others]
     ends = [_ends(item.difference_interval, scale) for _, item in others]
     adjusted = " (Holm)" if len(tested) > 1 else ""
-    yield doc.ChartData(
-        "differences",
-        f"Difference from {items[0].system}",
-        "system",
-        f"difference of {systems.metric}",
-        unit,
-        (doc.series("difference", [name for name, _ in others], gaps, ends),),
-        kind="intervals",
-        better=better,
-        rule=0.0,
-        rule_name="no difference",
-        note=", ".join(f"{name}: {p_equals(p)}" for name, p in tested) + adjusted,
-    )
+    series = doc.series("difference", [name for name, _ in others], gaps, ends)
+    note = ", ".join(f"{name}: {p_equals(p)}" for name, p in tested) + adjusted
+    title, y = f"Difference from {items[0].system}", f"difference of {systems.metric}"
+    yield doc.differences("differences", title, "system", y, unit, [series], better=better, note=note)
 
 
 def _ends(interval: Interval | None, scale: float) -> tuple[float, float] | None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import Field, asdict, dataclass, fields, is_dataclass
+from collections.abc import Sequence
+from dataclasses import Field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.decoding import Whole, decode
 from lmgauge.errors import InputError, UsageError
-from lmgauge.json_text import from_json
 from lmgauge.numerics.grouped_sums import UnitSums, document_sums
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN
 from lmgauge.numerics.resampling import Estimate
@@ -23,14 +20,14 @@ from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, TaskScore
 from lmgauge.tasks.scoring import block_of_strings, block_statistics, document_codes
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.text.labels import BY_NAMES
-from lmgauge.version import __version__
 
 
 class Accumulator:
     """A metric's statistics of segments that come in parts, in one process or many.
 
     The score depends on which segments there are, and not on how they were parted or in which order parts were merged. The
-    interval depends also on the order of the segments, unless they name their documents; `merge` appends.
+    interval depends also on the order of the segments, unless they name their documents; `merge` appends. Accumulators can
+    be pickled, and so go from one process to another.
 
     >>> from lmgauge.tasks import WER
     >>> whole, part = Accumulator(WER()), Accumulator(WER())
@@ -53,11 +50,14 @@ class Accumulator:
         self.references: int | None = 0
         """References a segment, None where the number varies."""
         self.blanks = Blanks()
-        self._exact = with_whole_statistics(metric)
         self._threads = threads
         self._sums = np.zeros(len(metric.columns), dtype=np.int64)
         self._parts: list[Statistics] | None = [] if keep_segments else None
         self._documents: list[str] | None = None
+
+    @property
+    def _exact(self) -> TaskMetric:
+        return with_whole_statistics(self.metric)
 
     @property
     def segments(self) -> int:
@@ -105,10 +105,9 @@ class Accumulator:
         Raises:
             UsageError: it is of another metric or other options, or only one of the two keeps segments.
         """
-        if _identity(self.metric) != _identity(other.metric):
-            raise UsageError(
-                f"cannot merge {_name_of(other.metric)} into {_name_of(self.metric)}: give the same metric and options"
-            )
+        own, others = _described(self.metric), _described(other.metric)
+        if own != others:
+            raise UsageError(f"cannot merge {others} into {own}: give the same metric and options")
         if (self._parts is None) != (other._parts is None):
             raise UsageError(
                 "cannot merge: one keeps the statistics of each segment, the other does not; give both the same"
@@ -184,89 +183,9 @@ class Accumulator:
             raise InputError(f"{len(rows):,} segments are too few: an interval needs {FEWEST_UNITS} that have a reference")
         return found.interval
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values for JSON, to be taken up by `from_dict` in another process or machine."""
-        return {
-            "lmgauge": __version__,
-            "metric": _identity(self.metric),
-            "segments": self.segments,
-            "references": self.references,
-            "blanks": asdict(self.blanks),
-            "sums": self._sums.tolist(),
-            "statistics": None if self._parts is None else self._rows().tolist(),
-            "documents": self._documents,
-        }
 
-    @classmethod
-    def from_dict(cls, metric: TaskMetric, data: Mapping[str, Any], threads: int | None = None) -> Accumulator:
-        """Return the accumulator that `to_dict` was called on.
-
-        Args:
-            metric: the same, with the same options.
-            data: the dict, perhaps by way of JSON.
-            threads: how many score the segments that are added from now on.
-
-        Raises:
-            UsageError: it is of another metric, other options or another version.
-            InputError: it is damaged.
-
-        >>> from lmgauge.tasks import WER
-        >>> part = Accumulator(WER())
-        >>> part.add(hypotheses=["a b"], references=["a c"])
-        >>> Accumulator.from_dict(WER(), part.to_dict()).score().score
-        0.5
-        """
-        saved = decode(data, _Saved, "this", "an accumulator", "make it again")
-        if saved.lmgauge != __version__:
-            raise UsageError(f"these statistics are of lmgauge {saved.lmgauge}, this is {__version__}: make them again")
-        if saved.metric != _identity(metric):
-            made = _described(saved.metric)
-            raise UsageError(f"these statistics are of {made}, not of {_name_of(metric)}: give that metric")
-        whole = cls(metric, keep_segments=saved.statistics is not None, threads=threads)
-        whole.blanks, whole.references, whole._documents = saved.blanks, saved.references, saved.documents
-        try:
-            whole._sums = np.array(saved.sums, np.int64).reshape(len(metric.columns))
-            rows = whole._sums[None] if whole._parts is None else np.array(saved.statistics, np.int64)
-            rows = rows.reshape(-1, len(metric.columns))
-        except ValueError as error:
-            raise InputError(f"these statistics are damaged: {error}; make them again") from error
-        if rows.sum(axis=0).tolist() != saved.sums:
-            raise InputError("these statistics are damaged: their rows do not add up to their sums; make them again")
-        if whole._parts is not None:
-            whole._parts.append(rows)
-        return whole
-
-
-@dataclass
-class _Saved:
-    lmgauge: str
-    metric: dict[str, Any]
-    segments: Whole
-    references: Whole | None
-    blanks: Blanks
-    sums: list[Whole]
-    statistics: list[list[Whole]] | None
-    documents: list[str] | None
-
-    def __post_init__(self) -> None:
-        if "class" not in self.metric or not isinstance(self.metric.get("options"), dict):
-            raise ValueError("`metric` is not one")
-        rows = self.segments if self.statistics is None else len(self.statistics)
-        names = self.segments if self.documents is None else len(self.documents)
-        if not self.blanks.segments == self.segments == rows == names:
-            raise ValueError("the numbers of segments do not fit")
-
-
-def _identity(metric: TaskMetric) -> dict[str, Any]:
-    # What makes a metric the same: its class and options, as JSON would give them back.
+def _described(metric: TaskMetric) -> str:
+    # What makes a metric the same: its class and options.
     own: tuple[Field[Any], ...] = fields(metric) if is_dataclass(metric) else ()
-    options = {f.name: getattr(metric, f.name) for f in own if f.init and f.compare}
-    return dict(from_json(json.dumps({"class": type(metric).__name__, "options": options}, default=repr)))
-
-
-def _name_of(metric: TaskMetric) -> str:
-    return _described(_identity(metric))
-
-
-def _described(identity: Mapping[str, Any]) -> str:
-    return f"{identity['class']}({', '.join(f'{name}={value!r}' for name, value in identity['options'].items())})"
+    options = (f"{one.name}={getattr(metric, one.name)!r}" for one in own if one.init and one.compare)
+    return f"{type(metric).__name__}({', '.join(options)})"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,11 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
 from lmgauge.places import refuse_file_names
-from lmgauge.result_list import data_frame
+from lmgauge.result_list import Tabled
 from lmgauge.shown import Shown
 from lmgauge.tasks.blocks import ParallelSegments
 from lmgauge.tasks.metrics.error_rates import UNITS, EditRate
 from lmgauge.tasks.texts import Texts
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Unit = Literal["word", "character"]
 
@@ -232,7 +229,7 @@ def aligned_segments(metric: EditRate, segments: ParallelSegments) -> Iterator[A
 
 
 @dataclass(frozen=True, repr=False)
-class ErrorCounts(Shown):
+class ErrorCounts(Tabled):
     """How often each error was made; every word (character) is an error of its own, as in the error rate."""
 
     substitutions: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -256,9 +253,9 @@ class ErrorCounts(Shown):
         rows += [(n, "deleted", unit) for unit, n in _ordered(self.deletions)[:count]]
         return rows + [(n, "inserted", unit) for unit, n in _ordered(self.insertions)[:count]]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each error, the most frequent of each kind first."""
-        return data_frame({"times": n, "error": kind, "what": what} for n, kind, what in self.most_frequent())
+        return [{"times": n, "error": kind, "what": what} for n, kind, what in self.most_frequent()]
 
     def _in_brief(self) -> str:
         counts = (self.substitutions.total(), self.deletions.total(), self.insertions.total())

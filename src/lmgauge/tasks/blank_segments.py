@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.decoding import Whole
 from lmgauge.errors import InputError
 from lmgauge.tasks.metrics.protocol import TaskMetric
 from lmgauge.tasks.texts import References, Texts
@@ -17,12 +16,12 @@ from lmgauge.tasks.texts import References, Texts
 class Blanks:
     """How many hypotheses and references are blank: nothing, or nothing but white space."""
 
-    segments: Whole = 0  # how many segments were looked at
-    texts: Whole = 0  # how many references they have together
-    hypotheses: Whole = 0
-    references: Whole = 0
-    first_hypothesis: Whole | None = None  # index of the first segment with a blank hypothesis
-    first_reference: Whole | None = None  # index of the first segment with a blank reference
+    segments: int = 0  # how many segments were looked at
+    texts: int = 0  # how many references they have together
+    hypotheses: int = 0
+    references: int = 0
+    first_hypothesis: int | None = None  # index of the first segment with a blank hypothesis
+    first_reference: int | None = None  # index of the first segment with a blank reference
 
     @classmethod
     def of(cls, hypotheses: Texts, references: References) -> Blanks:

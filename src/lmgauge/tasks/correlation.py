@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,20 +23,16 @@ from lmgauge.numerics.correlation import (
 )
 from lmgauge.numerics.lower_bound import LowerBound, marked
 from lmgauge.readable import first_few
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
+from lmgauge.result_list import Tabled
 from lmgauge.tasks.settings import CorrelationSettings
 from lmgauge.tasks.tables import Row
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PERMUTATIONS = 100_000
 _BOUNDED = tuple(figure.name for figure in FIGURES if figure.bounded)
 
 
 @dataclass(frozen=True, repr=False)
-class Correlation(Shown):
+class Correlation(Tabled):
     """How two numbers of several systems go together.
 
     Attributes:
@@ -102,7 +98,7 @@ class Correlation(Shown):
         )
         return [(name, value, interval) for name, value, interval in known if value is not None]
 
-    def rows(self) -> list[Row]:
+    def to_rows(self) -> list[Row]:
         """Return a row for each system, to plot: system, x, y, rank_x, rank_y, rank_difference.
 
         Ranks are from 1, the smallest first. The difference is the rank in y less the one x alone would give: the rank in
@@ -114,14 +110,6 @@ class Correlation(Shown):
         parts = (self.systems, self.x, self.y, rank_x.tolist(), rank_y.tolist(), (rank_y - expected).tolist())
         return [dict(zip(columns, row, strict=True)) for row in zip(*parts, strict=True)]
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return `rows`: a row for each system.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(self.rows())
-
     def to_dict(self) -> Row:
         """Return everything, with the rows under "systems"."""
         low, high = self.spearman_interval or (None, None)
@@ -131,7 +119,7 @@ class Correlation(Shown):
         tested = {"p_value": self.p_value, "p_value_exact": self.exact}
         last = {name: getattr(self, name) for name in ("pearson", "log_x", "seed", "independence")}
         names = {"x": self.x_name, "y": self.y_name, "n": len(self.systems)}
-        return names | spearman | tested | kendall | last | {"notes": list(self.notes), "systems": self.rows()}
+        return names | spearman | tested | kendall | last | {"notes": list(self.notes), "systems": self.to_rows()}
 
 
 def correlate(

@@ -335,7 +335,6 @@ class RescoreSettings:
         weights: of scores, models and words, in place of `tune`, such as score=1,kn5=0.5,words=-0.2; 0 for what is not
             named.
         metric: errors in words, or in characters, which are then the unit of length as well.
-        lower_for_models: models score the hypotheses in lower case.
         starts: random places at which tuning begins, besides two fixed ones.
         document: what is independent in the test: a file with an utterance and its speaker or call on each line, as Kaldi's
             utt2spk; each utterance if not given.
@@ -350,7 +349,6 @@ class RescoreSettings:
     heading: ClassVar[str] = "Options"
     weights: Mapping[str, float] | None = None
     metric: ErrorRateName = "wer"
-    lower_for_models: bool = False
     starts: Annotated[int, Bounds(0, 10_000)] = 8
     document: PairsFile | None = None
     output: PathLike | None = None

@@ -57,17 +57,9 @@ def clean_lines(
 
 
 def clean_record(record: bytes, place: Place, errors: str, report: TextReport) -> CleanBlock | None:
-    """Clean one record or document, in which newlines are ordinary characters."""
-    # Args, Raises: as in `clean_lines`.
-    problem, characters = find_problem(record)
-    if problem >= 0:
-        if errors == "skip":
-            report.skipped += 1
-            return None
-        record = _repaired(record, problem, place, errors, report)
-        characters = find_problem(record)[1]
-    cleaned = _line_ends_as_lf(record, report)
-    return CleanBlock(cleaned, characters - (len(record) - len(cleaned)))
+    """Clean one record or document, in which newlines are ordinary characters; None if it is left out."""
+    clean = clean_lines(record, place, errors, report, split=lambda whole: [whole])
+    return clean if clean.line_indexes is None else None
 
 
 def _repaired(block: bytes, problem: int, place: Place, errors: str, report: TextReport) -> bytes:

@@ -66,7 +66,7 @@ def encode(
         encoded = as_asked(segments, partial(cut_up, tokenizer=tokenizer, spans=True), tokenizer)
         return encoded.only(encoded.ids != EOS if not eos else slice(None), spans=spans)
     if isinstance(tokenizer, NormalizingTokenizer):
-        normalized = normalize(segments, tokenizer.normalizer)
+        normalized = normalize(segments)
         encoded = cut_up(normalized.segments, tokenizer=tokenizer.inner, spans=spans)
         last, ends = np.flatnonzero(encoded.ids == EOS), encoded.span_ends
         if spans:

@@ -7,7 +7,7 @@ newline among them, are dropped. So the lines of a document become one line, wit
 
     >>> from lmgauge.text.documents import Corpus
     >>> for segments in Corpus.from_strings(["«Été» 1984…"]):
-    ...     normalize(segments, "ccnet").segments.text(0)
+    ...     normalize(segments).segments.text(0)
     b'"ete" 0000...'
 
 Each rule is about single characters, but for two: a capital sigma at the end of a word becomes another letter than one
@@ -24,8 +24,6 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import NORMALIZERS, NormalizerName
-from lmgauge.errors import UsageError
 from lmgauge.text.segments import UTF8_LENGTHS, Segments
 from lmgauge.threads import OfProcess
 
@@ -132,10 +130,8 @@ class NormalizedSegments:
         return self.origins[np.minimum(at, len(self.origins) - 1)] if len(self.origins) else at
 
 
-def normalize(segments: Segments, name: NormalizerName) -> NormalizedSegments:
-    """Return segments as a normalizer makes them; a segment is normalized as a whole, whatever lines it has."""
-    if name not in NORMALIZERS:
-        raise UsageError(f"normalizer {name!r}: choose {', '.join(NORMALIZERS)}")
+def normalize(segments: Segments) -> NormalizedSegments:
+    """Return segments as CCNet makes them; a segment is normalized as a whole, whatever lines it has."""
     source = _contiguous(segments)
     starts, ends = _stripped(source)
     trimmed = (starts > source.starts) | (ends < source.ends)

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lmgauge.choices import NormalizerName
+from lmgauge.choices import NORMALIZERS, NormalizerName
+from lmgauge.errors import UsageError
 from lmgauge.text.normalizers import normalize
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer, TokenizerBase, Tokens, TokenUnit, token_bytes
+
+
+def check_normalizer(name: str) -> None:
+    """Refuse what is not the name of a normalizer."""
+    if name not in NORMALIZERS:
+        raise UsageError(f"normalizer {name!r}: choose {', '.join(NORMALIZERS)}")
 
 
 class NormalizingTokenizer(TokenizerBase):
@@ -20,13 +27,15 @@ class NormalizingTokenizer(TokenizerBase):
     kernel: int | None = None  # the compiled encoders see bytes of the source
 
     def __init__(self, inner: Tokenizer, normalizer: NormalizerName) -> None:
-        self.inner, self.normalizer = inner, normalizer
-        self.name = f"{normalizer}+{inner.name}"
-        self.unit: TokenUnit = inner.unit
+        check_normalizer(normalizer)
+        self.inner: Tokenizer = inner.inner if isinstance(inner, NormalizingTokenizer) else inner
+        self.normalizer = normalizer
+        self.name = f"{normalizer}+{self.inner.name}"
+        self.unit: TokenUnit = self.inner.unit
 
     def tokenize(self, segments: Segments) -> Tokens:
         """Return the tokens of `segments`, with byte spans of the text as it was."""
-        normalized = normalize(segments, self.normalizer)
+        normalized = normalize(segments)
         tokens = self.inner.tokenize(normalized.segments)
         span_ends = normalized.source_ends(tokens.span_ends, tokens.counts)
         return replace(tokens, span_ends=span_ends, lossy=tokens.lossy | normalized.changed)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import NORMALIZERS, NormalizerName
 from lmgauge.errors import InputError, ModelFileError, UsageError
-from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
+from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer, check_normalizer
 from lmgauge.text.segments import UTF8_LENGTHS, Segments, is_character_start, is_white_space
 from lmgauge.text.tokens import (
     SENTENCEPIECE_FILE,
@@ -153,36 +153,21 @@ def _per_segment(owner: NDArray[np.int64], segments: Segments) -> NDArray[np.int
 
 def make_tokenizer(spec: str | os.PathLike[str] | Tokenizer, normalizer: NormalizerName | None = None) -> Tokenizer:
     """Return the tokenizer of that name."""
-    if not isinstance(spec, (str, os.PathLike)):
-        if not isinstance(spec, Tokenizer):
-            raise UsageError(f"{spec!r} is not a tokenizer: choose {CHOICES}")
-        return _normalizing(spec, normalizer)
-    name = os.fspath(spec)
-    before, plus, behind = name.partition("+")
-    if plus and before in NORMALIZERS:
-        normalizer, name = normalizer or before, behind
-    return _normalizing(_make_plain(name), normalizer)
+    if isinstance(spec, (str, os.PathLike)):
+        name = os.fspath(spec)
+        before, plus, behind = name.partition("+")
+        if plus and before in NORMALIZERS:
+            normalizer, name = normalizer or before, behind
+        spec = _make_plain(name)
+    elif not isinstance(spec, Tokenizer):
+        raise UsageError(f"{spec!r} is not a tokenizer: choose {CHOICES}")
+    return spec if normalizer is None else NormalizingTokenizer(spec, normalizer)
 
 
-def with_normalizer(spec: str | Tokenizer, normalizer: NormalizerName | None) -> str | Tokenizer:
+def with_normalizer(spec: str | os.PathLike[str] | Tokenizer, normalizer: NormalizerName) -> str | Tokenizer:
     """Return what `make_tokenizer` makes the same tokenizer of, with a normalizer before it."""
-    if normalizer is None or not isinstance(spec, (str, os.PathLike)):
-        return spec if isinstance(spec, (str, os.PathLike)) else _normalizing(spec, normalizer)
-    _check_normalizer(normalizer)
-    return f"{normalizer}+{os.fspath(spec)}"
-
-
-def _check_normalizer(normalizer: str) -> None:
-    if normalizer not in NORMALIZERS:
-        raise UsageError(f"normalizer {normalizer!r}: choose {', '.join(NORMALIZERS)}")
-
-
-def _normalizing(tokenizer: Tokenizer, normalizer: NormalizerName | None) -> Tokenizer:
-    if normalizer is None:
-        return tokenizer
-    _check_normalizer(normalizer)
-    inner = tokenizer.inner if isinstance(tokenizer, NormalizingTokenizer) else tokenizer
-    return NormalizingTokenizer(inner, normalizer)
+    check_normalizer(normalizer)
+    return f"{normalizer}+{os.fspath(spec)}" if isinstance(spec, (str, os.PathLike)) else make_tokenizer(spec, normalizer)
 
 
 def _make_plain(name: str) -> Tokenizer:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lmgauge.evaluation.audit import levels, runs
+from lmgauge.evaluation.audit import audit as of_model
+from lmgauge.evaluation.audit import runs
+from lmgauge.evaluation.audit.audit import OverlapSource
+from lmgauge.evaluation.audit.checks import Audit
 from lmgauge.evaluation.audit.compression import Decoded
-from lmgauge.evaluation.audit.contamination import OverlapSource
-from lmgauge.evaluation.audit.results import Audit
 from lmgauge.evaluation.options import AuditSettings
 from lmgauge.evaluation.runs import Run
 from lmgauge.models.protocol import LanguageModel, completed
@@ -26,7 +27,7 @@ def audit(
     **settings: Any,
 ) -> Audit:
     """Audit a model with `AuditSettings(**settings)`."""
-    return levels.audit(completed(model), corpus, AuditSettings(**settings), overlap=overlap, threads=threads, name=name)
+    return of_model.audit(completed(model), corpus, AuditSettings(**settings), overlap=overlap, threads=threads, name=name)
 
 
 def audit_run(run: Run, corpus: Corpus | None, *, overlap: OverlapSource | None = None, **settings: Any) -> Audit:

@@ -17,10 +17,9 @@ from tests.evaluation.audit.auditing import audit, events_of
 from tests.evaluation.audit.gallery import Sound, SoundWithoutEnds
 
 from lmgauge.errors import MissingExtraError
-from lmgauge.evaluation.audit.compression import check_compression, decode_segments, encode_segments
-from lmgauge.evaluation.audit.event_coder import EventCoder, NoCodeError
-from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS
-from lmgauge.evaluation.audit.rows import Rows, Subject
+from lmgauge.evaluation.audit.checks import FAIL, NOT_CHECKED, PASS
+from lmgauge.evaluation.audit.compression import EventCoder, NoCodeError, check_compression, decode_segments, encode_segments
+from lmgauge.evaluation.audit.subject import Rows, Subject
 from lmgauge.models.custom import CustomModel
 from lmgauge.scores import iter_segments
 from lmgauge.text.documents import Corpus

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.evaluation.audit.auditing import audit
 from tests.evaluation.audit.gallery import Sound, without
 
-from lmgauge.evaluation.audit.results import FAIL, PASS
+from lmgauge.evaluation.audit.checks import FAIL, PASS
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments

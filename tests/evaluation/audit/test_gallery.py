@@ -28,7 +28,7 @@ from tests.evaluation.audit.gallery import (
 )
 
 from lmgauge.errors import CheckFailedError
-from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Audit
+from lmgauge.evaluation.audit.checks import FAIL, LEVELS, NOT_CHECKED, PASS, Audit
 from lmgauge.text.documents import Corpus
 
 

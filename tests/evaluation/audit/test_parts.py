@@ -16,12 +16,11 @@ from tests.evaluation.audit.gallery import OtherTemperature, Sound
 
 import lmgauge
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.audit.contamination import NothingToCompareError, check_contamination
+from lmgauge.evaluation.audit.audit import NothingToCompareError, check_contamination
+from lmgauge.evaluation.audit.checks import FAIL, LEVELS, NOT_CHECKED, PASS, Audit, Check
 from lmgauge.evaluation.audit.coverage import recount
-from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Audit, Check
-from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of
-from lmgauge.evaluation.audit.sample import Portion, drawn
 from lmgauge.evaluation.audit.spelling import READINGS, Spelling
+from lmgauge.evaluation.audit.subject import Portion, Rows, Subject, blocks_of, drawn
 from lmgauge.scores import EOS_KIND, OOV, Strings
 from lmgauge.text.documents import Corpus
 

@@ -14,7 +14,7 @@ from tests.evaluation.audit.auditing import audit_run
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Audit
+from lmgauge.evaluation.audit.checks import FAIL, NOT_CHECKED, PASS, Audit
 from lmgauge.evaluation.runs import open_run
 from lmgauge.work.manifest import content_fingerprint
 

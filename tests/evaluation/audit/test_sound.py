@@ -13,7 +13,7 @@ from tests.reference.ngram import KINDS
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.evaluation.audit.results import NOT_CHECKED, PASS, Audit
+from lmgauge.evaluation.audit.checks import NOT_CHECKED, PASS, Audit
 from lmgauge.models.registry import load_model
 
 RAGGED = ["  two  spaces ", "", "\ttab\t\there", "日本語 😀 unseen", "x\u3000y", "\u00a0no-break", "e\u0301", "   ", "last"]

@@ -12,20 +12,19 @@ from tests.distributions.stored import random_logprob, tile
 
 from lmgauge.distributions.stored_rows import possible_tokens, stored_rows
 from lmgauge.errors import InputError
-from lmgauge.evaluation.divergence.base_columns import Kept, Rows, whole_rows
-from lmgauge.evaluation.divergence.base_file import BaseFile, BaseHeader, writing_base
+from lmgauge.evaluation.divergence.base_file import BaseFile, BaseHeader, Rows, to_table, whole_rows, writing_base
 
 VOCABULARY, EVENTS = 40, 12
 
 
-def header_of(kept: Kept, **changes: object) -> BaseHeader:
-    """Return a header of rows of a kind."""
+def header_of(stored: str = "top", /, **changes: object) -> BaseHeader:
+    """Return the header of `rows_of`, and with changes."""
     values = {
         "model": "small",
         "model_fingerprint": "f" * 64,
         "tokenizer_fingerprint": "a",
         "vocabulary_fingerprint": "b",
-        "vocabulary_size": kept.vocabulary,
+        "vocabulary_size": VOCABULARY,
         "context": "sentence",
         "text_sha256": "c" * 64,
         "asked_events": None,
@@ -33,9 +32,9 @@ def header_of(kept: Kept, **changes: object) -> BaseHeader:
         "total_events": EVENTS,
         "segments": 2,
         "total_segments": 2,
-        "stored": kept.stored,
-        "top": kept.top,
-        "samples": kept.samples,
+        "stored": stored,
+        "top": 4 if stored == "top" else 0,
+        "samples": 16 if stored == "top" else 0,
         "seed": 3,
         "ruled_out": (39,),
         "lmgauge": "0",
@@ -49,20 +48,18 @@ def logprobs() -> np.ndarray:
     return np.concatenate([values, np.full((EVENTS, 1), -np.inf)], axis=1)
 
 
-def rows_of(stored: str = "top") -> tuple[Kept, Rows]:
-    """Return rows, and of what kind they are."""
-    if stored != "top":
-        return Kept(stored, VOCABULARY, 0, 0), whole_rows(tile(logprobs()))
+def rows_of(stored: str = "top") -> Rows:
+    """Return rows of a kind."""
     assert not possible_tokens(tile(logprobs()))[39]
-    return Kept("top", VOCABULARY, 4, 16), stored_rows(tile(logprobs()), 0, 4, 16, 3)
+    return stored_rows(tile(logprobs()), 0, 4, 16, 3) if stored == "top" else whole_rows(tile(logprobs()))
 
 
 def write(path: Path, kind: str = "top", rows: Rows | None = None, **changes: object) -> Path:
     """Write a base file."""
-    kept, own = rows_of(kind)
-    with writing_base(path, kept) as writer:
-        writer.write(own if rows is None else rows)
-        writer.header = header_of(kept, **changes)
+    header = header_of(kind)
+    with writing_base(path, header) as writer:
+        writer.write(to_table(rows_of(kind) if rows is None else rows, header))
+        writer.header = header_of(kind, **changes)
     return path
 
 

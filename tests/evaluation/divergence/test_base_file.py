@@ -10,16 +10,15 @@ from tests.evaluation.divergence import bases
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence import base_file
-from lmgauge.evaluation.divergence.base_columns import bfloat16_bits
-from lmgauge.evaluation.divergence.base_file import BaseFile, writing_base
+from lmgauge.evaluation.divergence.base_file import BaseFile, bfloat16_bits, from_table, to_table, writing_base
 
 
 @pytest.mark.parametrize("stored", ["top", "float32", "bfloat16"])
 def test_what_is_written_is_read(tmp_path, stored):
-    kept, rows = bases.rows_of(stored)
+    rows = bases.rows_of(stored)
     path = bases.write(tmp_path / "a.base", stored)
     with BaseFile(path) as file:
-        assert file.header == bases.header_of(kept)
+        assert file.header == bases.header_of(stored)
         (found,) = file.rows()
     for field in fields(rows):
         ours, theirs = getattr(rows, field.name), getattr(found, field.name)
@@ -30,30 +29,29 @@ def test_what_is_written_is_read(tmp_path, stored):
 
 def test_how_rows_are_cut_into_calls_makes_no_difference(tmp_path, monkeypatch):
     monkeypatch.setattr(base_file, "_GROUP_VALUES", 5 * 17)  # five rows a group
-    kept, rows = bases.rows_of()
+    rows, header = bases.rows_of(), bases.header_of()
     path = bases.write(tmp_path / "a.base")
-    with writing_base(tmp_path / "b.base", kept) as writer:
+    with writing_base(tmp_path / "b.base", header) as writer:
         for begin, end in ((0, 1), (1, 1), (1, 8), (8, 12)):
-            writer.write(rows.part(begin, end))
-        writer.header = bases.header_of(kept)
+            writer.write(to_table(rows.part(begin, end), header))
     assert path.read_bytes() == (tmp_path / "b.base").read_bytes()
     assert [len(part) for part in bases.read(path)] == [5, 5, 2]
 
 
 def test_any_reader_of_parquet_reads_it(tmp_path):
     table = pq.read_table(bases.write(tmp_path / "a.base"))
-    _, rows = bases.rows_of()
+    rows = bases.rows_of()
     assert table["top_ids"].to_pylist() == rows.top_ids.tolist()
     assert [len(drawn) for drawn in table["drawn_ids"].to_pylist()] == rows.draws.tolist()
     assert json.loads(pq.read_metadata(tmp_path / "a.base").metadata[b"lmgauge"])["format"] == "lmgauge base"
 
 
 def test_an_error_leaves_nothing_behind(tmp_path):
-    kept, rows = bases.rows_of()
+    header = bases.header_of()
 
     def interrupted():
-        with writing_base(tmp_path / "a.base", kept) as writer:
-            writer.write(rows)
+        with writing_base(tmp_path / "a.base", header) as writer:
+            writer.write(to_table(bases.rows_of(), header))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -122,7 +120,7 @@ def test_another_version_of_the_format(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("token_ids", 40, "a token is not in the vocabulary"),
+        ("token", 40, "a token is not in the vocabulary"),
         ("kind", 4, "a kind is unknown"),
         ("tail_mass", 1.5, "a mass is not between 0 and 1"),
         ("tail_mass", np.nan, "a mass is not between 0 and 1"),
@@ -131,10 +129,38 @@ def test_another_version_of_the_format(tmp_path, monkeypatch):
     ],
 )
 def test_values_that_places_in_memory_come_of(tmp_path, column, value, message):
-    _, rows = bases.rows_of()
+    rows = bases.rows_of()
     values = getattr(rows, column).copy()
     values.reshape(-1)[0] = value
     path = bases.write(tmp_path / "a.base", rows=replace(rows, **{column: values}))
     with pytest.raises(InputError, match="event 0 and those behind it") as error:
         bases.read(path)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("stored", ["top", "float32", "bfloat16"])
+def test_tables_are_rows_again(stored):
+    rows, header = bases.rows_of(stored), bases.header_of(stored)
+    again = from_table(to_table(rows, header), header)
+    assert to_table(again, header).equals(to_table(rows, header))
+    assert len(from_table(header.schema.empty_table(), header)) == 0
+
+
+def test_bfloat16_is_rounded_as_torch_rounds_it():
+    torch = pytest.importorskip("torch")
+    values = np.concatenate([np.random.default_rng(0).normal(-9, 5, 1000), [-np.inf, 0.0, -1.00390625]]).astype(np.float32)
+    theirs = torch.asarray(values).to(torch.bfloat16).view(torch.uint16).numpy()
+    assert np.array_equal(bfloat16_bits(values), theirs)
+
+
+def test_whole_distributions_are_divided_by_their_sum():
+    rows = bases.rows_of("float32")
+    tile = rows.tile()
+    assert np.exp(np.asarray(tile.logprob)).sum(axis=1) == pytest.approx(np.ones(len(rows)), abs=1e-12)
+    assert tile.p[:, -1].tolist() == [0.0] * len(rows)
+
+
+def test_rows_of_a_group_follow_from_the_longest_column():
+    assert bases.header_of(vocabulary_size=1000, top=64, samples=256).widest == 257
+    whole = bases.header_of("float32", vocabulary_size=50257)
+    assert (whole.widest, whole.group_rows) == (50257, 20)

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.divergence.bases import AskedBase
 from lmgauge.evaluation.divergence.divergence import divergence
 from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.information import jensen_shannon_divergence, kl_divergence
 from lmgauge.json_text import to_json
+from lmgauge.models.mixture.compatibility import aligned
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.protocol import LanguageModel, completed
 from lmgauge.progress import listening
 from lmgauge.results import Divergence
@@ -40,7 +41,8 @@ def compare(
     chosen = {name: options.pop(name) for name in ("events", "top_k", "seed", "threads") if name in options}
     settings = DivergenceSettings(**{"events": None, **chosen})
     corpus = Corpus.from_strings(lines, block_bytes=block_bytes)
-    return divergence(completed(a), [completed(b)], corpus, settings, **options)[0]
+    base, name = options.pop("names", (a.label, b.label))
+    return divergence(AskedBase(completed(a), base), [completed(b)], corpus, settings, names=[name], **options)[0]
 
 
 def histories(model: LanguageModel, lines: Sequence[str]) -> list[tuple[list[int], int]]:

@@ -1,19 +1,30 @@
-"""Figures of columns against the formulas, written out."""
+"""Columns of blocks become columns of the text, and figures of these are as the formulas, written out."""
 
 from __future__ import annotations
 
 import math
 from statistics import mean as average
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.evaluation.divergence.test_events import pair_events
 
 import lmgauge
-from lmgauge.evaluation.divergence.events import PairEvents
-from lmgauge.evaluation.divergence.figures import QUANTILES, figures_of, quantiles, token_errors, worst_tokens
+from lmgauge import Corpus
+from lmgauge.errors import InputError
+from lmgauge.evaluation.divergence.figures import (
+    QUANTILES,
+    PairEvents,
+    PairRows,
+    collect,
+    figures_of,
+    quantiles,
+    token_errors,
+    worst_tokens,
+)
+from lmgauge.scores import ScoreBatch, Strings
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=40))
@@ -30,9 +41,10 @@ def test_quantiles_between_infinities() -> None:
 def some_events(n: int = 50) -> PairEvents:
     random = np.random.default_rng(5)
     events = pair_events([random.random(n // 2).tolist(), random.random(n - n // 2).tolist()])
-    before, after = -random.random(n) * 3, -random.random(n) * 3
+    for name in ("logprob_a", "logprob_b"):
+        events.columns[name][:] = -random.random(n) * 3
     events.columns["overlap_1"][:] = random.random(n) > 0.5
-    return PairEvents(events.columns, (before, after), events.token_ids, events.sizes, events.numbers, None, events.tallies)
+    return events
 
 
 def test_token_errors_are_those_of_llama_cpp() -> None:
@@ -90,3 +102,63 @@ def test_the_worst_tokens_come_once_in_a_context() -> None:
         "a", "b", "a b", "b b", "b a",
     }  # fmt: skip
     assert worst_tokens(pair_events([[0.0, math.nan]]), np.array([0.0, math.nan]), 5, base) == ()
+
+
+STRINGS = Strings(["a", "b"])
+
+
+def pair_rows(
+    kl: list[list[float]], logprob: tuple[float, float] = (-1.0, -2.0), documents: list[str] | None = None, **columns: Any
+) -> list[PairRows]:
+    """Rows of segments, each a block: KL of their events, and the same log-probabilities at each."""
+    found = []
+    for block, values in zip(Corpus.from_strings(["a"] * len(kl), documents=documents, block_bytes=1), kl, strict=True):
+        n = len(values)
+        a, b = (
+            ScoreBatch(
+                np.array([block.first]),
+                np.array([n]),
+                np.zeros(n, np.uint32),
+                STRINGS,
+                np.full(n, value),
+                np.zeros(n, np.uint8),
+                np.minimum(np.arange(1, n + 1), 1),
+            )
+            for value in logprob
+        )
+        far = np.array(values, np.float64)
+        zero = np.zeros(n)
+        known = {"kl_ab": far, "kl_ba": far, "js": zero, "tv": zero, "mass_a": zero + 1, "mass_b": zero + 1}
+        known |= {"overlap_1": zero + 1} | {name: np.full(n, value) for name, value in columns.items()}
+        found.append(PairRows(block, a, b, known))
+    return found
+
+
+def pair_events(kl: list[list[float]], **options: Any) -> PairEvents:
+    return collect(pair_rows(kl, **options), ("base", "q"))
+
+
+def test_blocks_are_joined() -> None:
+    events = collect(
+        pair_rows([[0.5, 0.25], [], [2.0]], documents=["x", "x", "y"]), ("base", "q"), numbers=np.array([3, 5, 9])
+    )
+    assert len(events) == 3
+    assert events.kl.tolist() == [0.5, 0.25, 2.0]
+    assert events.sizes.tolist() == [2, 0, 1]
+    assert events.owner.tolist() == [0, 0, 2]
+    assert events.numbers.tolist() == [3, 5, 9]
+    assert events.documents is not None
+    assert events.documents.tolist() == [0, 0, 1]
+    assert [tally.nats() for tally in events.tallies] == [-3.0, -6.0]
+    assert events.p[1].tolist() == [np.exp(-2.0)] * 3
+
+
+@pytest.mark.parametrize("mass", [np.nan, np.inf])
+def test_what_is_not_a_distribution_is_refused(mass: float) -> None:
+    with pytest.raises(InputError, match="q: log_distribution returned a value that is not a log-probability"):
+        pair_events([[0.5]], mass_b=mass)
+
+
+def test_without_events_there_is_nothing_to_compare() -> None:
+    with pytest.raises(InputError, match="no event"):
+        pair_events([[]])

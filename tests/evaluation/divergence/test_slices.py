@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.evaluation.divergence.test_events import pair_rows
+from tests.evaluation.divergence.test_figures import pair_rows
 
 import lmgauge
 from lmgauge import Corpus

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,12 +19,25 @@ from lmgauge.models.network.options import (
     parse_lengths,
     resolve_policy,
 )
+from lmgauge.models.network.tokens import NO_ID, TokenMap
+from lmgauge.text.tokenizers import make_tokenizer
+from lmgauge.text.vocabulary import Vocabulary
 
-MODEL: dict[str, Any] = {"positions": 64, "running": False, "has_bos": True, "has_eos": True, "end": "newline"}
+MODEL = dict[str, Any](positions=64, running=False, has_bos=True, has_eos=True, end="newline", puts_first="unscored")
+AROUND = {"bos": (7,), "eos": (8,), "unscored": (), "other": (9,)}  # what a tokenizer puts before a text
 
 
 def resolve(model: dict[str, Any] | None = None, **options: Any) -> ContextPolicy:
-    return resolve_policy(ScoringOptions(**options), **(MODEL | (model or {})))
+    said = MODEL | (model or {})
+    tokens = TokenMap(
+        make_tokenizer("byte"),
+        Vocabulary.from_tokens(()),
+        np.array([NO_ID, 7 if said["has_bos"] else NO_ID, 8 if said["has_eos"] else NO_ID]),
+        trained_here=said["end"] == "eos",
+        running=said["running"],
+        around=(AROUND[said["puts_first"]], ()),
+    )
+    return resolve_policy(ScoringOptions(**options), tokens, said["positions"])
 
 
 @pytest.mark.parametrize(

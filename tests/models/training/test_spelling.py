@@ -142,10 +142,3 @@ def test_progress_and_journals_are_the_networks(tmp_path: Path) -> None:
     assert nats(model) == before
     journal.close()
     assert lmgauge.train("witten-bell", TEXT, vocabulary="spelled").keep_journal(tmp_path / "none") is None
-
-
-def test_it_adapts_by_learning_too(tmp_path: Path) -> None:
-    trained("rnn", tmp_path / "model", context="sentence")
-    learning = lmgauge.dynamic_evaluation(tmp_path / "model", rate=0.1)
-    assert isinstance(learning, SpelledModel)
-    assert all(math.isfinite(x) for x in nats(learning))

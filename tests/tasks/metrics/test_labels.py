@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.api.task_scores import score_labels
-from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.metrics.labels import F1, Average, label_scores
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")
@@ -53,7 +51,7 @@ def test_the_figures_are_scikit_learn_s(labelled: list[tuple[str, str]]) -> None
     found = label_scores(gold, predicted)
     assert found.labels == tuple(sorted({*gold, *predicted}))
     report = sklearn_metrics.classification_report(gold, predicted, output_dict=True, zero_division=0)
-    for row in found.rows():
+    for row in found.to_rows():
         expected = report[row["label"]]
         told = [row["precision"], row["recall"], row["f1"], row["support"]]
         assert np.allclose(told, list(expected.values()), rtol=0, atol=1e-12, equal_nan=True)
@@ -145,9 +143,3 @@ def test_bad_options() -> None:
         F1(("a", "a"))
     with pytest.raises(UsageError, match="one label or more"):
         F1(())
-
-
-def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
-    with pytest.raises(MissingExtraError, match=r"lmgauge\[labels\]"):
-        label_scores(["a"], ["a"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 UTTERANCES = {
@@ -34,13 +33,4 @@ def write_espnet(folder: Path) -> Path:
             with (rank / "text").open("a") as texts, (rank / "score").open("a") as scores:
                 texts.write(f"{u} {text}\n")
                 scores.write(f"{u} tensor({score}{', device=cuda:0' * (i == 1)})\n")
-    return folder
-
-
-def write_srilm(folder: Path) -> Path:
-    """As SRILM's own format has them; acoustic scores are logs of base 10."""
-    folder.mkdir()
-    for u, own in UTTERANCES.items():
-        lines = [f"{score / 2.302585092994046:.12f} 0 {len(text.split())} {text}\n" for text, score in own]
-        (folder / f"{u}.gz").write_bytes(gzip.compress("".join(lines).encode()))
     return folder

@@ -29,19 +29,19 @@ def one_file(folder: Path, text: str | bytes, name: str = "lists", **fields: obj
     return read_nbest(path, NbestReading(**fields))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("write", [share.write_jsonl, share.write_kaldi, share.write_espnet, share.write_srilm])
+@pytest.mark.parametrize("write", [share.write_jsonl, share.write_kaldi, share.write_espnet])
 def test_every_format_says_the_same(tmp_path: Path, write: object) -> None:
     lists = read_nbest(write(tmp_path / "lists"), READING)  # type: ignore[operator]
     assert {u: as_dict(lists)[u] for u in sorted(lists.ids)} == share.UTTERANCES
 
 
 def test_several_files_and_folders_and_globs(tmp_path: Path) -> None:
-    share.write_srilm(tmp_path / "s")
-    (tmp_path / "more.jsonl").write_text('{"id": 3, "text": "x", "acoustic": 1, "language": 2}\n')
-    reading = NbestReading(score=("acoustic", "language"))
-    assert read_nbest([tmp_path / "s", tmp_path / "more.jsonl"], reading).ids == ("u1", "u2", "3")
+    (tmp_path / "s").mkdir()
+    share.write_jsonl(tmp_path / "s" / "one.jsonl")
+    (tmp_path / "more.jsonl").write_text('{"id": 3, "text": "x", "score": 1}\n')
+    assert read_nbest([tmp_path / "s", tmp_path / "more.jsonl"], READING).ids == ("u1", "u2", "3")
     assert read_nbest(str(tmp_path / "s*"), READING).ids == ("u1", "u2")
-    assert read_nbest(str(tmp_path / "s" / "*.gz"), READING).ids == ("u1", "u2")
+    assert read_nbest(str(tmp_path / "s" / "*.jsonl"), READING).ids == ("u1", "u2")
 
 
 def test_lists_of_texts_with_lists_of_scores(tmp_path: Path) -> None:
@@ -77,12 +77,6 @@ def test_signs_for_no_word_are_left_out_and_counted(tmp_path: Path) -> None:
     assert lists.notes == ("3 signs for no word (</s>, <eps>, <s>) are left out of the hypotheses",)
 
 
-def test_decipher_scores_are_bytelogs(tmp_path: Path) -> None:
-    nats = 1024 / 10000.5
-    one = one_file(tmp_path, "NBestList1.0\n(-100) a dog\n(-90) a\n")
-    assert one.scores == pytest.approx(np.array([[-100 * nats, -90 * nats]]))
-
-
 def test_ten_ranks_are_in_order(tmp_path: Path) -> None:
     for i in range(1, 12):
         (tmp_path / f"{i}best_recog").mkdir()
@@ -112,11 +106,7 @@ def test_ten_ranks_are_in_order(tmp_path: Path) -> None:
         ("[" * 100_000, "is not a line of an n-best list"),
         ('{"a":' * 100_000, "lists:1: not"),
         (b'{"id": "u", "text": "\xff"}', "lists:1: is not UTF-8 at byte 22"),
-        ("NBestList2.0\n(1) a\n", "'NBestList2.0' is not NBestList1.0, which SRILM's nbest2-to-nbest1 makes of 2.0"),
-        ("NBestList1.0\n1 a\n", "lists:2: '1' is not a score in round brackets"),
-        ("-1 -2 3 a\n-1 x 3 b\n", "lists:2: 'x' is not a number"),
-        ("-1 -2 3 a\nb\n", "lists:2: acoustic score, language model's score"),
-        ("nan 1 2 a\n", "is not a line of an n-best list"),
+        ("NBestList1.0\n(-100) a\n", "lists:1: is not a line of an n-best list"),
     ],
 )  # fmt: skip
 def test_what_is_refused_says_where(tmp_path: Path, text: str | bytes, says: str) -> None:
@@ -153,8 +143,6 @@ def test_the_rest_that_is_refused(tmp_path: Path) -> None:
         read_nbest([file, tmp_path / "b.jsonl"], READING)
     with pytest.raises(InputError, match="lists of kaldi are folders"):
         read_nbest(file, NbestReading(format="kaldi"))
-    with pytest.raises(InputError, match="has no score 'am'"):
-        one_file(tmp_path, "-1 -2 3 a\n", score=("am",))
     with pytest.raises(UsageError, match="unknown format 'htk'"):
         read_nbest(file, NbestReading(format="htk"))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no n-best list"):
@@ -182,14 +170,13 @@ def test_lists_in_memory_that_are_refused(lists: dict, error: str) -> None:
 
 SEEDS = [
     b'{"id": "u1", "text": "a dog <eps>", "score": -3.25, "nbest": ["a", {"text": "b", "scores": {"am": 1}}]}\n' * 2,
-    b"NBestList1.0\n(-8231) a dog\n(-8300) a dock\n",
-    b"-5120.3 -12.41 3 a dog barks\n-5130.25 -2e3 2 a dog\n",
     b"u1-1 a dog\nu1-2 a dock\nu2-1 x\n",
     b"u1 a dog\nu2 a dock\nu3\n",
+    b'{"id": "u1", "text": "a dog barks at the mail"}\n{"id": "u1", "text": "a dock barks at the male"}\n',
 ]
 FOLDERS = {
-    3: ("kaldi/text", "kaldi/ac_cost", b"u1-1 3.5\nu1-2 4\nu2-1 1e3\n"),
-    4: (
+    1: ("kaldi/text", "kaldi/ac_cost", b"u1-1 3.5\nu1-2 4\nu2-1 1e3\n"),
+    2: (
         "espnet/1best_recog/text",
         "espnet/1best_recog/score",
         b"u1 tensor(-3.5)\nu2 -4\nu3 tensor(-1e3, device='cuda:0')\n",
@@ -251,5 +238,5 @@ def fuzz(folder: Path, count: int, seed: int = 1, seeds: Sequence[int] = range(l
 
 def test_bytes_of_chance_are_read_or_refused_in_words(tmp_path: Path) -> None:
     read, refused = fuzz(tmp_path, 1500)
-    assert read > 100
+    assert read > 60
     assert refused > 100

@@ -14,19 +14,18 @@ READING = NbestReading()
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("name", "text"),
     [
-        "u2 the cat\nu1 a  dog\n\n",
-        "u1\ta  dog\nu2\tthe cat",
-        "\ufeffa  dog (u1)\n;; a comment (u9)\nthe cat (u2)\n",
-        "u1 a  dog\nu2 the cat\n",
-        '{"id": "u1", "text": "a  dog"}\n{"id": "u2", "text": "the cat"}\n',
+        ("ref", "u2 the cat\nu1 a  dog\n\n"),
+        ("ref.tsv", "u1\ta  dog\nu2\tthe cat"),
+        ("ref.tsv", "text\tid\na  dog\tu1\nthe cat\tu2\n"),
+        ("ref.trn", "\ufeffa  dog (u1)\n;; a comment (u9)\nthe cat (u2)\n"),
+        ("ref.jsonl", '{"id": "u1", "text": "a  dog"}\n{"id": "u2", "text": "the cat"}\n'),
     ],
-    ids=["Kaldi", "TSV", "trn", "in order", "JSONL"],
 )
-def test_every_form_says_the_same(tmp_path: Path, text: str) -> None:
-    (tmp_path / "ref").write_text(text, encoding="utf-8")
-    assert references_of(["u1", "u2"], tmp_path / "ref", READING) == (["a  dog", "the cat"], [])
+def test_every_form_says_the_same(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert references_of(["u1", "u2"], tmp_path / name, READING) == (["a  dog", "the cat"], [])
 
 
 def test_punctuation_is_read_the_same_from_every_form_and_tags_are_noted(tmp_path: Path) -> None:
@@ -49,20 +48,21 @@ def test_an_utterance_without_words_and_references_without_lists(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("name", "text", "says"),
     [
-        ("u2 a\n", "ref: has no reference of 'u1'; its ids are such as 'u2'"),
-        ("", "has no reference of 'u1'; it is empty"),
-        ("u1 a\nu1 b\n", "ref:2: the id 'u1' is on line 1 too"),
-        ("a (u1)\nb (u1)\n", "ref:2: the id 'u1' is on line 1 too"),
-        ('{"id": "u1"}\n', "ref:1: a record needs the fields 'id' (an id) and 'text' (a text)"),
-        ('{"id": "u1", "text": "a"}\nu2 b\n', "ref:2: not valid JSON"),
+        ("ref", "u2 a\n", "ref: has no reference of 'u1'; its ids are such as 'u2'"),
+        ("ref", "", "has no reference of 'u1'; it is empty"),
+        ("ref", "u1 a\nu1 b\n", "ref:2: the id 'u1' is on line 1 too"),
+        ("ref.trn", "a (u1)\nb (u1)\n", "ref.trn:2: the id 'u1' is on line 1 too"),
+        ("ref.trn", "{ a / b c (u1)\n", "ref.trn:1: { is not closed"),
+        ("ref.jsonl", '{"id": "u1"}\n', "ref.jsonl:1: a record needs the fields 'id' (an id) and 'text' (a text)"),
+        ("ref.jsonl", '{"id": "u1", "text": "a"}\nu2 b\n', "ref.jsonl:2: not valid JSON"),
     ],
 )
-def test_what_is_refused_says_where(tmp_path: Path, text: str, says: str) -> None:
-    (tmp_path / "ref").write_text(text)
+def test_what_is_refused_says_where(tmp_path: Path, name: str, text: str, says: str) -> None:
+    (tmp_path / name).write_text(text)
     with pytest.raises(InputError) as caught:
-        references_of(["u1"], tmp_path / "ref", READING)
+        references_of(["u1"], tmp_path / name, READING)
     assert says in str(caught.value)
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.audit.results import Check, Compared, counted, in_nine_digits, judge
-from lmgauge.evaluation.audit.rows import Rows, Subject
-from lmgauge.evaluation.audit.sample import Contexts, drawn, sampled
+from lmgauge.contexts import EventContexts
+from lmgauge.evaluation.audit.checks import Check, Compared, counted, in_nine_digits, judge
+from lmgauge.evaluation.audit.normalization import Walk, follows_given
+from lmgauge.evaluation.audit.subject import Contexts, Rows, Subject, blocks_of, drawn, sampled
 from lmgauge.progress import say_progress
 from lmgauge.scores import SPELLED, TOKEN
+from lmgauge.text.segments import Segments
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
 
 LEVEL = "causality"
 MOST_SEGMENTS = 100
@@ -231,3 +239,110 @@ def _scored_again(
     beside = [text for own in texts for text in (own, longer + own)] if short else [*texts, longer]
     step = 2 if short else 1
     yield "beside a longer neighbor", all_of_them, subject.score_texts(beside, 2 * step)[: step * len(texts) : step]
+
+
+# A cache or an adapter that is filled by the first call of `score` and then left alone is causal in every later call, sums
+# to one and can be decoded: its number is that of a model that was trained on the test text.
+
+
+T = TypeVar("T")
+_EARLY_SEGMENTS, _EARLY_STREAM_BYTES, _EARLY_BYTES = 64, 50_000, 1 << 20
+_FEWEST, _MOST = 12, 48  # contexts
+_NUMBERS_HELD = 1 << 22  # in all distributions together: 32 MiB, unless a few have more
+
+
+def beginning(subject: Subject, blocks: Iterable[Segments]) -> tuple[list[Segments], list[bytes]]:
+    """Return the first blocks of a text, and the texts of their segments up to a size that does not depend on the blocks."""
+    most = _EARLY_STREAM_BYTES if subject.running else _EARLY_BYTES
+    held: list[Segments] = []
+    texts: list[bytes] = []
+    size = 0
+    for block in blocks:
+        held.append(block)
+        texts += [block.text(i) for i in range(len(block))]
+        size += int((block.ends - block.starts).sum())
+        if size >= most:
+            break
+    return held, texts[: int(np.searchsorted(np.cumsum([len(text) for text in texts]), most)) + 1]
+
+
+class Memory:
+    """Asks a model at some contexts of a text that it was not shown yet, and keeps the answers."""
+
+    # subject: the model; `score` must not have been called.
+
+    def __init__(self, subject: Subject, texts: Sequence[bytes]) -> None:
+        self._subject, self._bytes = subject, sum(map(len, texts))
+        # A model may hand out the same array again.
+        self._before = [(context, subject.distribution(context).copy()) for context in _contexts(subject, texts)]
+
+    def check(self) -> Check:
+        """Ask again, and compare."""
+        subject, compared = self._subject, Compared(self._subject.tolerance)
+        for context, before in self._before:
+            after = subject.distribution(context)
+            now, then = (np.where(np.isnan(logprob), 1.0, logprob) for logprob in (after, before))
+            for token in compared.places_apart(now, then)[:1]:
+                earlier, later = in_nine_digits(before[token]), in_nine_digits(after[token])
+                where = f"after “{subject.words(context)}” {subject.vocabulary.token(token)!r}"
+                compared.apart.note(f"{where} had {earlier} nats before the text was shown and {later} after")
+        asked, moved, largest = counted(len(self._before), "context"), compared.apart, compared.largest
+        bad = f"The model's predictions changed by being shown the text, at {moved.count:,} of {asked}: {moved.first}."
+        alike = f"within {largest:.2g} nats (the model states {subject.tolerance:g})" if largest else "bit by bit"
+        good = f"After {asked} of the first {counted(self._bytes, 'byte')} the model predicts what it predicted before it "
+        good += f"was shown the text, {alike}."
+        skipped = "" if self._before else "the text has no event"
+        details = {"contexts": len(self._before), "moved": moved.count, "largest": largest}
+        return judge(LEVEL, "memory", bad=bad if moved.count else "", skipped=skipped, good=good, details=details)
+
+
+def _contexts(subject: Subject, texts: Sequence[bytes]) -> list[NDArray[np.uint32]]:
+    # Contexts spread over texts, by the model's own tokenizer and vocabulary; a stream needs all segments before each.
+    if not subject.running:
+        texts = _spread([text for text in texts if text] or texts, _EARLY_SEGMENTS)
+    if not texts:
+        return []
+    tokens = subject.tokenizer.tokenize(next(blocks_of(texts)))
+    ids = [subject.vocabulary.id(token.decode(errors="replace")) for token in tokens.strings()]
+    closed = np.insert(np.array(ids, np.uint32), np.cumsum(tokens.counts), subject.eos)
+    contexts = EventContexts(closed, np.asarray(tokens.counts) + 1, bos=subject.bos, runs_on=subject.running)
+    wanted = min(_MOST, max(_FEWEST, _NUMBERS_HELD // len(subject.vocabulary)))
+    return [contexts[event].copy() for event in _spread(range(len(contexts)), wanted)]
+
+
+def _spread(choices: Sequence[T], wanted: int) -> list[T]:
+    places = np.linspace(0, len(choices) - 1, min(wanted, len(choices))).astype(np.int64)
+    return [choices[place] for place in dict.fromkeys(places.tolist())]
+
+
+def untouched_copy(model: LanguageModel) -> LanguageModel | str:
+    """Return a copy of a model as it is now, or in words why there is none."""
+    try:
+        return copy.deepcopy(model)
+    except (TypeError, ValueError, AttributeError, RuntimeError, OSError) as error:
+        return f"the model cannot be copied ({type(error).__name__}: {error})"
+
+
+def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *, wanted: int, seed: int) -> Check:
+    """Compare the rows of `score` with the predictions of a copy of the model that was never shown the text."""
+    name = "untouched copy"
+    if isinstance(untouched, str):
+        return judge(LEVEL, name, skipped=untouched)
+    compared = Compared(subject.agreement_tolerance)
+    for index, position in contexts.drawn(wanted, seed):
+        rows, context = contexts.rows[index], contexts.of(index, position)
+        token = int(rows.token_ids[position])
+        steps: list[float] = []
+        scored, expected = float(rows.event_logprob()[position]), float(untouched.distribution(context)[token])
+        if untouched.writer is not None and not follows_given(rows, position):
+            steps = [value for values in Walk.at(untouched, rows, position).logprobs.values() for value in values]
+            scored, expected = float(rows.logprob[position]), math.fsum([expected, *steps])
+        if compared.differ(scored, expected, 1 + len(steps)):
+            difference = f"{in_nine_digits(expected)} nats there, {in_nine_digits(scored)} in score"
+            compared.apart.note(f"after “{subject.words(context)}” {subject.vocabulary.token(token)!r} has {difference}")
+    asked, apart = counted(compared.events, "event"), compared.apart
+    bad = f"A copy that was not shown the text differs at {apart.count:,} of {asked} of the whole text: {apart.first}."
+    good = f"A copy that was not shown the text gives the same at {asked} of the whole text."
+    skipped = "" if compared.events else "the text has no event"
+    details = {"events": compared.events, "apart": apart.count}
+    return judge(LEVEL, name, bad=bad if apart.count else "", skipped=skipped, good=good, details=details)

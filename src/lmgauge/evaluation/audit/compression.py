@@ -4,8 +4,8 @@ A range coder (Martin 1979) spends -log2 p bits on an event of probability p. It
 was coded before, which the decoder has too: a model that looks ahead cannot be followed by it, and one whose
 probabilities sum to more than one needs more bits than it claims.
 
-A model that gives every text a probability (see `inside.py`) also codes what is inside of events: the letters of a word that
-is not known, and the white space before each. Then all bytes must come back.
+A model that gives every text a probability (see `normalization.py`) also codes what is inside of events: the letters of a
+word that is not known, and the white space before each. Then all bytes must come back.
 
 What may be batched: the decoder has to make exactly the distributions of the encoder, to the last bit, and it goes token by
 token. So the encoder may not show a model a whole segment at once, as `score` does: its distributions would be rounded in
@@ -24,7 +24,7 @@ import lzma
 import math
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -32,15 +32,139 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.contexts import GrowingContext
-from lmgauge.errors import MissingExtraError
-from lmgauge.evaluation.audit.event_coder import COARSEST, Decoder, Encoder, NoCodeError
-from lmgauge.evaluation.audit.results import Check, counted, judge
-from lmgauge.evaluation.audit.rows import NO_WRITER, Rows, Subject
-from lmgauge.evaluation.audit.sample import Extent, sampled
+from lmgauge.errors import MissingExtraError, needing
+from lmgauge.evaluation.audit.checks import Check, counted, judge
+from lmgauge.evaluation.audit.subject import NO_WRITER, Extent, Rows, Subject, sampled
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.progress import listener
 from lmgauge.scores import OOV, SPELLED, unescaped
 from lmgauge.threads import go_on, map_in_order, thread_count
+
+COARSEST = 2**-23
+"""What the coder may add to the probability of an event: it gives each of two steps 2^-24 at least."""
+_MOST_STEPS = 1 << 16  # inside an event: a code that is not one of this model may spell without end
+
+
+class NoCodeError(Exception):
+    """An event cannot be coded, or a code cannot be read; the message says why."""
+
+
+class EventCoder:
+    """Codes one event of a large vocabulary in two steps, bucket and token in it."""
+
+    # The coder rounds probabilities to multiples of 2^-24 and gives every symbol one at least. Over a vocabulary of 300,000
+    # that would cost 2 % of the mass; over buckets of the square root of it, next to nothing.
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        # 300,000 tokens: 2^ceil(18.2 / 2) = 1,024 to a bucket, 293 buckets.
+        self._width = 1 << max(1, math.ceil(math.log2(max(2, size)) / 2))
+        self._buckets = -(-size // self._width)
+        self._probability = np.zeros(self._buckets * self._width, np.float64)
+        self._constriction = constriction()
+        self._prepared, self._sums = np.zeros(0), np.zeros(0)
+
+    def _prepare(self, logprob: NDArray[np.float64]) -> NDArray[np.float64]:
+        # Fill in the probabilities and return those of the buckets; what cannot change is not computed again.
+        if logprob is self._prepared and not logprob.flags.writeable:
+            return self._sums
+        np.exp(logprob, out=self._probability[: self._size])
+        buckets: NDArray[np.float64] = self._probability.reshape(self._buckets, self._width).sum(axis=1)
+        total = float(buckets.sum())
+        if not math.isfinite(total):
+            value = "NaN" if math.isnan(total) else "infinite probabilities"
+            raise NoCodeError(f"log_distribution gives {value}")
+        if not total > 0:
+            raise NoCodeError(f"the probabilities after a context sum to {total}, so that nothing can follow")
+        self._prepared, self._sums = logprob, buckets
+        return buckets
+
+    def _model(self, weights: NDArray[np.float64]) -> Any:
+        return self._constriction.stream.model.Categorical(weights, perfect=False)
+
+    def _inside(self, bucket: int) -> NDArray[np.float64]:
+        return self._probability[bucket * self._width : (bucket + 1) * self._width]
+
+    def encode(self, encoder: Any, token: int, logprob: NDArray[np.float64]) -> None:
+        """Add a token to a code."""
+        # logprob: float64 [vocabulary], nats.
+        buckets = self._prepare(logprob)
+        bucket, place = divmod(token, self._width)
+        if not self._probability[token] > 0:
+            raise NoCodeError("log_distribution gives probability zero to an event that score gives more")
+        if self._buckets > 1:
+            encoder.encode(bucket, self._model(buckets))
+        encoder.encode(place, self._model(self._inside(bucket)))
+
+    def decode(self, decoder: Any, logprob: NDArray[np.float64]) -> int:
+        """Return the next token of a code."""
+        # logprob: float64 [vocabulary], nats.
+        buckets = self._prepare(logprob)
+        bucket = decoder.decode(self._model(buckets)) if self._buckets > 1 else 0
+        inside = self._inside(bucket)
+        if not inside.sum() > 0:
+            raise NoCodeError("the code leads to an event of probability zero")
+        token: int = bucket * self._width + decoder.decode(self._model(inside))
+        return token
+
+
+class Encoder:
+    """Adds events, and the steps inside of them, to a code."""
+
+    def __init__(self) -> None:
+        self.code, self._coders = constriction().stream.queue.RangeEncoder(), _Coders()
+        # How much shorter the code may be than the steps claim, as the coder has no smaller probability.
+        self.saved_bits = 0.0
+
+    def event(self, logprob: NDArray[np.float64], token: int) -> int:
+        """Code an event, and return it."""
+        # logprob: float64 [vocabulary], nats.
+        self._coders[len(logprob)].encode(self.code, token, logprob)
+        return token
+
+    def choose(self, step: Any) -> int:
+        """Code what the text has in a step inside of an event, and return it."""
+        logprob = float(step.logprob[step.wanted])
+        if not logprob > -math.inf:
+            raise NoCodeError(f"a {step.part} that score gives a probability has none step by step")
+        # log2(p + 2^-23) - log2(p): how much cheaper the event can become by the coder's rounding, at most.
+        self.saved_bits += math.log2(math.exp(logprob) + COARSEST) - nats_to_bits(logprob)
+        return self.event(step.logprob, int(step.wanted))
+
+
+class Decoder:
+    """Reads events, and the steps inside of them, from a code."""
+
+    def __init__(self, words: NDArray[np.uint32]) -> None:
+        self._code, self._coders = constriction().stream.queue.RangeDecoder(words), _Coders()
+        self._left = 0
+
+    def event(self, logprob: NDArray[np.float64], _: int) -> int:
+        """Return the next event."""
+        self._left = _MOST_STEPS
+        return self._coders[len(logprob)].decode(self._code, logprob)
+
+    def choose(self, step: Any) -> int:
+        """Return the next step inside of an event."""
+        self._left -= 1
+        if self._left < 0:
+            raise NoCodeError(f"a {step.part} has no end")
+        return self._coders[len(step.logprob)].decode(self._code, step.logprob)
+
+
+class _Coders(dict[int, EventCoder]):
+    """Coders by the number of choices."""
+
+    def __missing__(self, size: int) -> EventCoder:
+        return self.setdefault(size, EventCoder(size))
+
+
+def constriction() -> Any:
+    """Return the library of entropy coders."""
+    with needing("constriction", extra="audit"):
+        import constriction as library
+    return library
+
 
 LEVEL, LENGTH, DECODING = "compression", "code length", "decoding"
 RELATIVE_TOLERANCE = 0.001
@@ -86,7 +210,7 @@ class Lane:
     events: int
     side_by_side: int  # number of segments that are coded at a time, event by event
     lengths: list[int]  # events of each segment; empty where each ends with its only `</s>`
-    words: NDArray[np.uint32]  # uint32 [n], the code
+    words: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))  # uint32 [n], the code
     # how much shorter it may be than letters and white space claim, as the coder has no smaller probability
     saved_bits: float = 0.0
 
@@ -107,28 +231,35 @@ def _divided(segments: Sequence[Rows], running: bool) -> list[list[Rows]]:
 
 
 def _encode_lane(work: _Work, segments: Sequence[Rows]) -> Lane:
-    subject, encoder = work.subject, Encoder()
-    lengths = [len(rows) for rows in segments]
+    subject, encoder, lengths = work.subject, Encoder(), [len(rows) for rows in segments]
     at_a_time = max(1, min(subject.contexts_at_a_time, _TOKENS_SIDE_BY_SIDE // max(1, *lengths)))
-    writers = _writers(subject, len(segments))
+    closed = all(np.flatnonzero(rows.token_ids == subject.eos).tolist() == [len(rows) - 1] for rows in segments)
+    lane = Lane(len(segments), sum(lengths), at_a_time, [] if closed else lengths)
+    _code_lane(work, lane, encoder, segments)
+    return replace(lane, words=encoder.code.get_compressed(), saved_bits=encoder.saved_bits)
+
+
+def _code_lane(work: _Work, lane: Lane, coder: Encoder | Decoder, known: Sequence[Rows] = ()) -> list[Decoded]:
+    # Go over a lane with who codes, who knows its rows, or with who decodes.
+    subject, left = work.subject, iter(range(lane.events))
+    writers = [] if subject.writer is None else [subject.writer() for _ in range(lane.segments)]
 
     def code(segment: int, event: int, logprob: NDArray[np.float64]) -> int:
-        rows = segments[segment]
-        token = int(rows.token_ids[event])
-        encoder.event(token, logprob)
-        for writer in writers[segment : segment + 1]:
-            writer.write(token, encoder.choose, rows.piece(event))
-        return token
+        if next(left, None) is None:
+            raise NoCodeError("the decoder runs on after the last event")
+        try:
+            token = coder.event(logprob, int(known[segment].token_ids[event]) if known else -1)
+            if writers:
+                writers[segment].write(token, coder.choose, known[segment].piece(event) if known else None)
+            return token
+        except (AssertionError, ValueError) as error:  # the library's words for a code that fits no distribution
+            raise NoCodeError("it does not fit the distributions that the decoder is given") from error
 
-    _walk(work, len(segments), at_a_time, code, lambda segment, tokens: len(tokens) == lengths[segment])
-    closed = all(np.flatnonzero(rows.token_ids == subject.eos).tolist() == [len(rows) - 1] for rows in segments)
-    stated = [] if closed else lengths
-    return Lane(len(segments), sum(lengths), at_a_time, stated, encoder.code.get_compressed(), encoder.saved_bits)
+    def ended(segment: int, tokens: list[int]) -> bool:
+        return len(tokens) >= lane.lengths[segment] if lane.lengths else tokens[-1:] == [subject.eos]
 
-
-def _writers(subject: Subject, segments: int) -> list[Any]:
-    # Writer for each segment; none for a model that does not spell what it does not know.
-    return [] if subject.writer is None else [subject.writer() for _ in range(segments)]
+    walked = _walk(work, lane.segments, max(1, lane.side_by_side), code, ended)
+    return [(tokens, bytes(writers[i].text) if writers else None) for i, tokens in enumerate(walked)]
 
 
 def _walk(
@@ -167,29 +298,11 @@ def _walk(
 def decode_segments(subject: Subject, code: Sequence[Lane]) -> list[Decoded]:
     """Return the segments behind a code, from model and code alone."""
     work = _Work(subject, "decoding", sum(lane.events for lane in code))
-    return [decoded for segments in work.run(lambda lane: _decode_lane(work, lane), code) for decoded in segments]
-
-
-def _decode_lane(work: _Work, lane: Lane) -> list[Decoded]:
-    subject, decoder, left = work.subject, Decoder(lane.words), iter(range(lane.events))
-    writers = _writers(subject, lane.segments)
-
-    def code(segment: int, event: int, logprob: NDArray[np.float64]) -> int:
-        if next(left, None) is None:
-            raise NoCodeError("the decoder runs on after the last event")
-        try:
-            token = decoder.event(logprob)
-            for writer in writers[segment : segment + 1]:
-                writer.write(token, decoder.choose)
-            return token
-        except (AssertionError, ValueError) as error:  # the library's words for a code that fits no distribution
-            raise NoCodeError("it does not fit the distributions that the decoder is given") from error
-
-    def ended(segment: int, tokens: list[int]) -> bool:
-        return len(tokens) >= lane.lengths[segment] if lane.lengths else tokens[-1:] == [subject.eos]
-
-    walked = _walk(work, lane.segments, max(1, lane.side_by_side), code, ended)
-    return [(tokens, bytes(writers[i].text) if writers else None) for i, tokens in enumerate(walked)]
+    return [
+        decoded
+        for segments in work.run(lambda lane: _code_lane(work, lane, Decoder(lane.words)), code)
+        for decoded in segments
+    ]
 
 
 def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent | None = None) -> list[Check]:

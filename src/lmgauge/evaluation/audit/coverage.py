@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.evaluation.audit.results import Check, Fault, counted, in_nine_digits, judge
-from lmgauge.evaluation.audit.rows import Rows, Subject, unseen_noun
+from lmgauge.evaluation.audit.checks import Check, Fault, counted, in_nine_digits, judge
 from lmgauge.evaluation.audit.spelling import Spelling
+from lmgauge.evaluation.audit.subject import Rows, Subject, unseen_noun
 from lmgauge.evaluation.denominators import UNSPACED, Denominators, count_denominators
 from lmgauge.numerics.exact import PlainSum
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
@@ -106,15 +106,15 @@ class _Expected:
 
 def _expected(block: Segments, tokenizer: Tokenizer) -> _Expected:
     # Tokens of each segment: those that end in it, where it is cut with the text given before it.
-    if block.given_starts is None or block.boundary == "apart":
-        tokens = tokenizer.tokenize(block)
-        bounds = np.concatenate(([0], np.cumsum(tokens.counts)))
-        return _Expected(block, tokens.strings(), tokens.span_ends, bounds, tokens.lossy)
-    tokens = tokenizer.tokenize(replace(block, starts=block.given_starts, given_starts=None))
+    whole = block
+    if block.given_starts is not None and block.boundary != "apart":
+        whole = replace(block, starts=block.given_starts, given_starts=None)
+    tokens, joint = tokenizer.tokenize(whole), whole is not block
     owner = np.repeat(np.arange(len(block)), tokens.counts)
-    before = block.given_lengths()[owner]
+    before = (block.given_lengths() if joint else np.zeros(len(block), np.int64))[owner]
     own = (tokens.span_ends > before) | (before == 0)
-    strings = [string for string, is_own in zip(tokens.strings(), own.tolist(), strict=True) if is_own]
+    strings = tokens.strings()
+    strings = [strings[i] for i in np.flatnonzero(own).tolist()] if joint else strings
     bounds = np.concatenate(([0], np.cumsum(np.bincount(owner[own], minlength=len(block)))))
     return _Expected(block, strings, (tokens.span_ends - before)[own], bounds, tokens.lossy)
 

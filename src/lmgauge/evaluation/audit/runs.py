@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.audit.contamination import OverlapSource, check_contamination
-from lmgauge.evaluation.audit.coverage import LEVEL, Coverage
-from lmgauge.evaluation.audit.results import (
+from lmgauge.evaluation.audit.audit import OverlapSource, check_contamination
+from lmgauge.evaluation.audit.checks import (
     FAIL,
     LEVELS,
     NOT_ASKED_FOR,
@@ -24,7 +23,8 @@ from lmgauge.evaluation.audit.results import (
     counted,
     judge,
 )
-from lmgauge.evaluation.audit.rows import Subject
+from lmgauge.evaluation.audit.coverage import LEVEL, Coverage
+from lmgauge.evaluation.audit.subject import Subject
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.options import AuditSettings
 from lmgauge.evaluation.results import Evaluation
@@ -104,10 +104,7 @@ def with_run(
 def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: int | None = None) -> list[Check]:
     """Check whether this model, on this text, gives the rows that a run stored: by fingerprint, and row by row."""
     subject = Subject(model, threads)
-    stored, own = run.origin.fingerprints.get("model", ""), model.fingerprint
-    bad = f"The run was made by a model with fingerprint {stored[:6]}; this one has {own[:6]}."
-    good = f"The run was made by this model: its fingerprint is {own[:6]}."
-    same = _same_fingerprints("model", {"run": stored, "model": own}, "the run, or the model, has no fingerprint", bad, good)
+    same = _same_fingerprints("model", model.fingerprint, run.origin.fingerprints.get("model", ""))
     rows = 0
     for before, now in zip_longest(iter_segments(run.batches()), iter_segments(subject.score(corpus))):
         difference = _row_difference(before, now, subject.tolerance)
@@ -147,7 +144,9 @@ def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], dict[str, A
         return [judge(LEVEL, "table", bad=f"The table breaks its own rules: {error}.")], {}
     if not coverage.events:
         return [judge(LEVEL, "table", bad="The table has no rows.")], {}
-    same = judge(LEVEL, "text", skipped=_NO_TEXT) if corpus is None else _same_text(run, corpus)
+    same = judge(LEVEL, "text", skipped=_NO_TEXT)
+    if corpus is not None:
+        same = _same_fingerprints("text", corpus.report.sha256, run.text_sha256)
     at_hand = corpus is not None and same.verdict != FAIL  # rows beside another text say nothing of either
     checks = [same, *(coverage.checks() if at_hand else [])]
     checks += [_first_tokens(first_tokens)] if same.verdict != FAIL else []
@@ -164,17 +163,11 @@ def _first_tokens(first_tokens: FirstTokens) -> Check:
     return judge(LEVEL, "first tokens", bad=bad, skipped=skipped, good=evidence, details={"sum": first_tokens.mass})
 
 
-def _same_text(run: Run, corpus: Corpus) -> Check:
-    own, scored = corpus.report.sha256, run.text_sha256
-    bad = f"The text has fingerprint {own[:6]}, but the run scored one with {scored[:6]}."
-    good = f"The text is the one that was scored: its fingerprint is {own[:6]}."
-    return _same_fingerprints("text", {"text": own, "run": scored}, "the table does not say which text it scored", bad, good)
-
-
-def _same_fingerprints(name: str, fingerprints: dict[str, str], unknown: str, bad: str, good: str) -> Check:
-    skipped = "" if all(fingerprints.values()) else unknown
-    differ = len(set(fingerprints.values())) > 1 and not skipped
-    return judge(LEVEL, name, bad=bad if differ else "", skipped=skipped, good=good, details=fingerprints)
+def _same_fingerprints(name: str, own: str, of_run: str) -> Check:
+    skipped = "" if own and of_run else f"the {name}, or that of the run, has no fingerprint"
+    bad = f"The {name} has fingerprint {own[:6]}, that of the run has {of_run[:6]}." if own != of_run and not skipped else ""
+    good = f"The {name} is that of the run: its fingerprint is {own[:6]}."
+    return judge(LEVEL, name, bad=bad, skipped=skipped, good=good, details={name: own, "run": of_run})
 
 
 def _claims(run: Run, coverage: Coverage, *, text: bool) -> Check:

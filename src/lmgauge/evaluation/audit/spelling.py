@@ -10,8 +10,8 @@ from functools import cache, partial
 
 import numpy as np
 
-from lmgauge.evaluation.audit.results import Check, counted, judge
-from lmgauge.evaluation.audit.rows import Rows
+from lmgauge.evaluation.audit.checks import Check, counted, judge
+from lmgauge.evaluation.audit.subject import Rows
 from lmgauge.scores import EOS_KIND, OOV, TOKEN
 
 CLEAR_SHARE = 0.9

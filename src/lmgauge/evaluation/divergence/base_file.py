@@ -1,7 +1,7 @@
 """A base on disk: one Parquet file with what is stored of a model's distributions at the events of a text."""
 
 # The file is sealed: the SHA-256 of its bytes stands in its footer, and is checked before anything is parsed. Then the
-# header is checked, then the size of each row group against it, then that ids are in the vocabulary.
+# header is checked, then the size of each row group against it, then what places in memory come of: ids and lengths.
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Literal, Self
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lmgauge.choices import BaseType
 from lmgauge.decoding import Meta, Whole, decode
+from lmgauge.distributions.stored_rows import BaseRows, StoredRows, draws_of
+from lmgauge.distributions.tile import LOWEST, Tile, as_numpy, ready
 from lmgauge.errors import InputError
-from lmgauge.evaluation.divergence.base_columns import Kept, Rows, column_types, from_table, to_table
 from lmgauge.files import writing
 from lmgauge.json_text import from_json
 from lmgauge.places import open_reading
 from lmgauge.records.parquet_files import open_parquet
+from lmgauge.scores.table import EOS_KIND, TOKEN
 from lmgauge.work.manifest import UNSEALED, check_seal, seal
 
 if TYPE_CHECKING:
@@ -67,16 +72,150 @@ class BaseHeader:
     lmgauge: str  # version of the program that wrote it
 
     @property
-    def kept(self) -> Kept:
-        """Return what the rows hold."""
-        return Kept(self.stored, self.vocabulary_size, self.top, self.samples)
+    def schema(self) -> pa.Schema:
+        """Return the columns of the file."""
+        import pyarrow as pa
+
+        columns = {"token": pa.uint32(), "kind": pa.uint8(), "logprob": pa.float64(), "mass": pa.float64()}
+        if self.stored == "top":
+            columns |= {"entropy": pa.float64(), "tail_mass": pa.float64(), "tail_tokens": pa.uint32()}
+            columns |= {"top_ids": pa.list_(pa.uint32()), "top_logprobs": pa.list_(pa.float32())}
+            columns |= {"drawn_ids": pa.list_(pa.uint32()), "drawn_logprobs": pa.list_(pa.float32())}
+        else:
+            columns["logprobs"] = pa.list_(pa.float32() if self.stored == "float32" else pa.uint16())
+        return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
+
+    @property
+    def widest(self) -> int:
+        """Return how many values of one column a row can have."""
+        return max(self.top, self.samples + 1) if self.stored == "top" else self.vocabulary_size
+
+    @property
+    def whole_bytes(self) -> int:
+        """Return how many bytes whole distributions in 16 bits a token take, as llama.cpp stores them."""
+        return 2 * self.vocabulary_size * self.events
+
+    @property
+    def group_rows(self) -> int:
+        """Return how many rows a row group has, but the last."""
+        return max(1, _GROUP_VALUES // self.widest)
+
+
+# --- rows, and tables of them -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeRows(BaseRows):
+    """Whole distributions at consecutive events."""
+
+    logprobs: NDArray[np.float32]  # float32 [n, vocabulary], nats, -inf for what cannot come
+
+    def tile(self) -> Tile:
+        """Return the distributions, divided by their sums, which rounding moves, as a tile."""
+        values = np.maximum(self.logprobs.astype(np.float64), LOWEST)
+        highest = values.max(axis=1, keepdims=True)
+        total = highest + np.log(np.exp(values - highest).sum(axis=1, keepdims=True))
+        normal = np.where((self.mass[:, None] > 0) & (values > LOWEST / 2), np.minimum(values - total, 0.0), LOWEST)
+        return ready(normal, None, self.token.astype(np.int64))
+
+
+Rows = StoredRows | WholeRows
+
+
+def whole_rows(tile: Tile) -> WholeRows:
+    """Return a tile as rows, all events as ordinary tokens."""
+    # whole_rows(Tile(lambda: np.log([[0.5, 0.5]]), [0])).logprobs.round(4) -> [[-0.6930999755859375, -0.6930999755859375]]
+    logprobs = as_numpy(tile.logprob)
+    mass = np.exp(logprobs).sum(axis=1)
+    log_mass = np.log(np.where(mass > 0, mass, 1.0))[:, None]
+    rounded = np.where(logprobs < LOWEST / 2, -np.inf, np.minimum(logprobs - log_mass, 0.0)).astype(np.float32)
+    kind = np.full(len(tile), TOKEN, np.uint8)
+    return WholeRows(tile.targets.astype(np.uint32), kind, tile.of_targets(), mass, rounded)
+
+
+def bfloat16_bits(values: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """Return the upper 16 bits of float32 values, rounded to the nearest, ties to even."""
+    # [hex(bits) for bits in bfloat16_bits([1.0, -2.0])] -> ['0x3f80', '0xc000']
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    return ((bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def to_table(rows: Rows, header: BaseHeader) -> pa.Table:
+    """Return rows as a table."""
+    import pyarrow as pa
+
+    schema, columns = header.schema, []
+    for field in schema:
+        values = getattr(rows, field.name)
+        if not pa.types.is_list(field.type):
+            columns.append(pa.array(values, field.type))
+            continue
+        # A row has as many values as the array is wide, or as many as draws: draws [2, 0, 1] -> bounds [0, 2, 2, 3].
+        sizes = np.full(len(rows), values.shape[1]) if values.ndim == 2 else rows.draws  # type: ignore[union-attr]
+        bounds = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
+        values = bfloat16_bits(values) if header.stored == "bfloat16" else values
+        flat = values.ravel().astype(field.type.value_type.to_pandas_dtype())
+        columns.append(pa.ListArray.from_arrays(pa.array(bounds), pa.array(flat), type=field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def from_table(table: pa.Table, header: BaseHeader) -> Rows:
+    """Return the rows of a table."""
+    columns = {name: table[name].combine_chunks() for name in table.schema.names}
+    for name, column in columns.items():
+        _require(not column.null_count, f"column {name!r} has rows without a value")
+    plain = {name: _numbers(column) for name, column in columns.items() if not name.endswith(("_ids", "logprobs"))}
+    _require((plain["token"] < header.vocabulary_size).all(), "a token is not in the vocabulary")
+    _require((plain["kind"] <= EOS_KIND).all(), "a kind is unknown")  # of events only: nothing is spelled in a base
+    if header.stored != "top":
+        values = _list(columns, "logprobs", np.full(len(table), header.vocabulary_size))
+        if header.stored == "bfloat16":
+            values = (values.astype(np.uint32) << 16).view(np.float32)
+        return WholeRows(**plain, logprobs=values.reshape(len(table), header.vocabulary_size))
+    tail_mass = plain["tail_mass"]
+    _require(((tail_mass >= 0) & (tail_mass <= 1)).all(), "a mass is not between 0 and 1")
+    draws, fixed = draws_of(tail_mass, header.samples), np.full(len(table), header.top)
+    rows = StoredRows(
+        **plain,
+        draws=draws,
+        top_ids=_list(columns, "top_ids", fixed).reshape(-1, header.top),
+        top_logprobs=_list(columns, "top_logprobs", fixed).astype(np.float64).reshape(-1, header.top),
+        drawn_ids=_list(columns, "drawn_ids", draws),
+        drawn_logprobs=_list(columns, "drawn_logprobs", draws).astype(np.float64),
+    )
+    _require((rows.top_ids < header.vocabulary_size).all(), "a most probable token is not in the vocabulary")
+    _require((rows.drawn_ids < header.vocabulary_size).all(), "a drawn token is not in the vocabulary")
+    return rows
+
+
+def _numbers(column: pa.Array) -> NDArray[Any]:
+    return np.array(column.to_numpy(zero_copy_only=False))
+
+
+def _list(columns: dict[str, pa.Array], name: str, sizes: NDArray[np.int64]) -> NDArray[Any]:
+    # Values of a list column, whose lists must have given lengths.
+    import pyarrow.compute as pc
+
+    lengths = np.array(pc.list_value_length(columns[name]).to_numpy(zero_copy_only=False))
+    _require(np.array_equal(lengths, sizes), f"the lists of {name!r} have other lengths than they should")
+    values = columns[name].flatten()
+    _require(not values.null_count, f"a list of {name!r} lacks a value")
+    return _numbers(values)
+
+
+def _require(right: bool | np.bool_, wrong: str) -> None:
+    if not right:
+        raise ValueError(wrong)
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def writing_base(path: str | os.PathLike[str], kept: Kept) -> Iterator[BaseWriter]:
+def writing_base(path: str | os.PathLike[str], header: BaseHeader) -> Iterator[BaseWriter]:
     """Open a base file for writing, which appears under its name when the block ends well, and not at all otherwise."""
     with writing(path) as file:
-        writer = BaseWriter(file, kept)
+        writer = BaseWriter(file, header)
         try:
             yield writer
             writer.finish()
@@ -89,18 +228,15 @@ def writing_base(path: str | os.PathLike[str], kept: Kept) -> Iterator[BaseWrite
 class BaseWriter:
     """Writes the rows of a base file; `writing_base` makes one."""
 
-    def __init__(self, file: IO[bytes], kept: Kept) -> None:
-        import pyarrow as pa
+    def __init__(self, file: IO[bytes], header: BaseHeader) -> None:
         import pyarrow.parquet as pq
 
-        self.kept, self._waiting = kept, list[Rows]()
-        self._group = group_rows(kept)
-        self.header: BaseHeader | None = None
-        types = column_types(kept)
-        lists = [f"{name}.list.element" for name in types if name.endswith(("_ids", "logprobs"))]
+        self.header = header  # may change until the end in all but what the columns come of
+        self._waiting = header.schema.empty_table()
+        lists = [f"{name}.list.element" for name in header.schema.names if name.endswith(("_ids", "logprobs"))]
         self.parquet = pq.ParquetWriter(
             file,
-            pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()]),
+            header.schema,
             compression="zstd",
             compression_level=_COMPRESSION,
             use_dictionary=["kind"],
@@ -110,35 +246,25 @@ class BaseWriter:
             store_schema=False,
         )
 
-    def write(self, rows: Rows) -> None:
-        """Write rows; how they are cut into calls makes no difference to the file."""
-        self._waiting.append(rows)
-        if sum(map(len, self._waiting)) < self._group:
-            return
-        whole = type(rows).joined(self._waiting)
-        begin = 0
-        while len(whole) - begin >= self._group:
-            self._write_group(whole.part(begin, begin + self._group))
-            begin += self._group
-        self._waiting = [whole.part(begin, len(whole))]
+    def write(self, table: pa.Table) -> None:
+        """Write a table of rows; how they are cut into calls makes no difference to the file."""
+        import pyarrow as pa
 
-    def _write_group(self, rows: Rows) -> None:
-        self.parquet.write_table(to_table(rows, self.kept), row_group_size=len(rows))
+        self._waiting = pa.concat_tables([self._waiting, table])
+        while len(self._waiting) >= self.header.group_rows:
+            self._write_group(self.header.group_rows)
+
+    def _write_group(self, size: int) -> None:
+        self.parquet.write_table(self._waiting.slice(0, size).combine_chunks(), row_group_size=size)
+        self._waiting = self._waiting.slice(size)
 
     def finish(self) -> None:
         """Write what is left, the header and the place of the seal."""
-        assert self.header is not None
-        rest = [rows for rows in self._waiting if len(rows)]
-        if rest:
-            self._write_group(type(rest[0]).joined(rest))
+        if len(self._waiting):
+            self._write_group(len(self._waiting))
         header = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(self.header)
         self.parquet.add_key_value_metadata({METADATA_KEY: json.dumps(header).encode(), SEAL_KEY: UNSEALED})
         self.parquet.close()
-
-
-def group_rows(kept: Kept) -> int:
-    """Return how many rows a row group has, but the last."""
-    return max(1, _GROUP_VALUES // kept.widest)
 
 
 class BaseFile:
@@ -175,7 +301,7 @@ class BaseFile:
         first = 0
         for group in range(self._parquet.metadata.num_row_groups):
             with _explained(self.path, f"event {first} and those behind it: "):
-                rows = from_table(self._parquet.read_row_group(group, use_threads=False), self.header.kept)
+                rows = from_table(self._parquet.read_row_group(group, use_threads=False), self.header)
             yield rows
             first += len(rows)
 
@@ -209,25 +335,23 @@ def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
 
 
 def _check_groups(file: pq.ParquetFile, header: BaseHeader) -> None:
-    metadata, kept = file.metadata, header.kept
-    types = column_types(kept)
-    schema = file.schema_arrow
-    if schema.names != list(types) or any(_shape(schema.field(name).type) != _shape(types[name]) for name in types):
+    metadata, schema = file.metadata, header.schema
+    if list(map(_shape, file.schema_arrow)) != list(map(_shape, schema)):
         raise ValueError("its columns are not those of a base file")
     if metadata.num_rows != header.events:
         raise ValueError(f"it has {metadata.num_rows:,} rows, and its header speaks of {header.events:,}")
-    most = group_rows(kept)
+    most = header.group_rows
     for group in range(metadata.num_row_groups):
         own = metadata.row_group(group)
         if not 0 < own.num_rows <= most:
             raise ValueError(f"a row group has {own.num_rows:,} rows, not 1 to {most:,}")
         # 8 bytes a value, as many for levels and pages, and what a short column takes in any case.
-        if not 0 <= own.total_byte_size <= len(types) * (own.num_rows * 16 * kept.widest + _CHUNK):
+        if not 0 <= own.total_byte_size <= len(schema) * (own.num_rows * 16 * header.widest + _CHUNK):
             raise ValueError("a row group is larger than its rows")
 
 
-def _shape(kind: pa.DataType) -> tuple[str, str]:
-    # Kind of a column, and of the values of a list: the name of a list's values is free.
+def _shape(field: pa.Field) -> tuple[str, str]:
+    # Name and type of a column, of a list the type of its values, whose name is free.
     import pyarrow.types as types
 
-    return ("list", str(kind.value_type)) if types.is_list(kind) else (str(kind), "")
+    return field.name, f"list of {field.type.value_type}" if types.is_list(field.type) else str(field.type)

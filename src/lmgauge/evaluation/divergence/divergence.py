@@ -13,15 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lmgauge.distributions.blocks import of_events
-from lmgauge.distributions.pairs import Divergences
-from lmgauge.distributions.reduce import reduce_pair
-from lmgauge.distributions.reductions import Columns
-from lmgauge.errors import InputError
 from lmgauge.evaluation.diagnosis.costs import TokenCost, TokenCosts
-from lmgauge.evaluation.divergence.base_results import Storage
+from lmgauge.evaluation.divergence.bases import Base, ModelFacts
 from lmgauge.evaluation.divergence.candidates import CandidateSums, candidate_tests
-from lmgauge.evaluation.divergence.events import PairEvents, PairRows, collect
-from lmgauge.evaluation.divergence.figures import figures_of, worst_tokens
+from lmgauge.evaluation.divergence.figures import PairEvents, PairRows, collect, figures_of, worst_tokens
 from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.options import DivergenceSettings
@@ -30,7 +25,6 @@ from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.ranges import exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.numerics.independence import caveats, in_signature, in_words
-from lmgauge.scores import ScoreBatch
 from lmgauge.signature import Signature, text_parts
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -40,58 +34,47 @@ if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
 Watch = Callable[[int, PairRows], None]
-Compared = Iterator[tuple[ScoreBatch, ScoreBatch, Columns]]
 
 # Distributions that sum to one within it are taken as such; float32 models and ARPA files round.
 _MASS_TOLERANCE = 1e-5
 
 
-@dataclass(frozen=True)
-class ModelFacts:
-    """What is said of a model."""
-
-    name: str
-    label: str
-    fingerprint: str
-    context: str  # its policy, as signatures show it
-    alignment: str = ""  # how its tokens became those of the base, where that has to be said
-    stored: str = ""  # how it was stored; empty where the model itself was asked
-
-    @classmethod
-    def of(cls, model: LanguageModel, name: str) -> ModelFacts:
-        """Return the facts of a model."""
-        return cls(name, model.label, model.fingerprint, str(model.context_policy), model.alignment)
-
-
 def divergence(
-    base: LanguageModel,
+    base: Base,
     candidates: Sequence[LanguageModel],
     corpus: Corpus,
-    settings: DivergenceSettings | None = None,
+    settings: DivergenceSettings,
     *,
-    names: Sequence[str] | None = None,
+    names: Sequence[str],
     training: Callable[[Iterable[Segments]], TrainingWords] | None = None,
     notes: Sequence[str] = (),
-    watch: Watch = lambda candidate, rows: None,
+    watch: Watch | None = None,
 ) -> CandidateDivergences:
     """Compare the predictive distributions of models with those of a base, over the contexts of a text."""
-    settings = settings or DivergenceSettings()
-    shown = list(names or (model.label for model in (base, *candidates)))
-    for candidate in candidates:
-        _check_alike(base, candidate)
-    sample = draw((base, *candidates), corpus, settings.events, settings.seed)
-    columns = Divergences(ranks_of(settings))
+    # names: of the candidates.
+    for candidate, name in zip(candidates, names, strict=True):
+        base.check(candidate, name)
+    sample = draw((*base.models, *candidates), corpus, settings.events, settings.seed)
+    if sample.total_events is not None:  # the whole text was read
+        base.check_text(corpus)
+    words = None if training is None else training(sample)
+    measured = _Measured(base, sample, corpus, settings, tuple(notes))
+    items, sums = [], []
+    for i, (candidate, name) in enumerate(zip(candidates, names, strict=True)):
+        slices = KlSlices(corpus, words)
 
-    def reduce(candidate: LanguageModel, text: Iterable[Segments]) -> Compared:
-        return reduce_pair(base, candidate, text, columns, events=sample.events, spans=True, threads=settings.threads)
+        def seen(rows: PairRows, i: int = i, slices: KlSlices = slices) -> None:
+            slices.add(rows)
+            if watch is not None:
+                watch(i, rows)
 
-    measured = Measured(ModelFacts.of(base, shown[0]), reduce, sample, corpus, settings, tuple(notes))
-    return measured.compared(candidates, shown[1:], training, watch)
-
-
-def ranks_of(settings: DivergenceSettings) -> tuple[int, ...]:
-    """Return for which k the k most probable tokens are compared: 1, and those that were chosen."""
-    return tuple(sorted({1, *settings.ranks}))
+        events = collect(measured.rows(candidate), (base.facts.name, name), numbers=sample.numbers, watch=seen)
+        base.check_text(corpus)
+        items.append(measured.result(candidate, name, events, slices))
+        sums.append(CandidateSums.of(name, events))
+    tests = candidate_tests(sums)
+    named = [replace(item, tests=tuple(test for test in tests if test.second == item.b)) for item in items]
+    return CandidateDivergences(tuple(named))
 
 
 def spelled_notes(models: Sequence[LanguageModel], names: Sequence[str]) -> tuple[str, ...]:
@@ -110,70 +93,32 @@ def spelled_notes(models: Sequence[LanguageModel], names: Sequence[str]) -> tupl
     )
 
 
-def _check_alike(a: LanguageModel, b: LanguageModel) -> None:
-    if a.vocabulary.ids_fingerprint != b.vocabulary.ids_fingerprint or a.tokenizer.fingerprint != b.tokenizer.fingerprint:
-        raise InputError(
-            "the models number or divide their tokens differently; where the tokens are the same, "
-            "over_common_tokens([a, b]) of lmgauge.models.mixture.vocabulary_alignment makes the ids so"
-        )
-
-
 # --- what the columns come to -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Measured:
+class _Measured:
     """A base and a text, with which candidates are compared one after the other."""
 
-    base: ModelFacts  # what is said of the base, of which nothing else is needed
-    reduce: Callable[[LanguageModel, Iterable[Segments]], Compared]  # what base and candidate say of blocks of the text
+    base: Base
     sample: Sample
     corpus: Corpus
     settings: DivergenceSettings
     notes: tuple[str, ...]
-    storage: Callable[[PairEvents], Storage | None] = lambda events: None
 
-    def compared(
-        self,
-        candidates: Sequence[LanguageModel],
-        names: Sequence[str],
-        training: Callable[[Iterable[Segments]], TrainingWords] | None,
-        watch: Watch,
-    ) -> CandidateDivergences:
-        """Return the divergence of each candidate, with its tests against those before it."""
-        words = None if training is None else training(self.sample)
-        items, sums = [], []
-        for i, (candidate, name) in enumerate(zip(candidates, names, strict=True)):
-            slices = KlSlices(self.corpus, words)
-
-            def seen(rows: PairRows, i: int = i, slices: KlSlices = slices) -> None:
-                slices.add(rows)
-                watch(i, rows)
-
-            both = (self.base.name, name)
-            events = collect(self._rows(candidate), both, numbers=self.sample.numbers, watch=seen)
-            storage = self.storage(events)
-            items.append(replace(self._divergence(candidate, name, events, slices), storage=storage))
-            sums.append(CandidateSums.of(name, events))
-        tests = candidate_tests(sums)
-        named = [replace(item, tests=tuple(test for test in tests if test.second == item.b)) for item in items]
-        return CandidateDivergences(tuple(named))
-
-    def _rows(self, candidate: LanguageModel) -> Iterator[PairRows]:
-        # What both say at the events of the sample, block by block.
+    def rows(self, candidate: LanguageModel) -> Iterator[PairRows]:
+        """Yield what both say at the events of the sample, block by block."""
         text, own = itertools.tee(self.sample)
         done = 0
-        for block, (a, b, columns) in zip(own, self.reduce(candidate, text), strict=True):
+        for block, (a, b, columns) in zip(own, self.base.compared(candidate, text, self.sample, self.settings), strict=True):
             yield PairRows(block, a, b, columns)
             done += len(b)
             self.sample.say("compared", done)
 
-    def _divergence(self, b: LanguageModel, name: str, events: PairEvents, slices: KlSlices) -> Divergence:
-        a, report, sample, settings = self.base, self.corpus.report, self.sample, self.settings
-        facts = ModelFacts.of(b, name)
-        segments = len(events.sizes) if sample.segments is None else sample.segments
-        total_events = sample.total_events or len(events)
-        total_segments = sample.total_segments or segments
+    def result(self, b: LanguageModel, name: str, events: PairEvents, slices: KlSlices) -> Divergence:
+        """Return what the events of a candidate come to, without its tests."""
+        a, facts, report, settings = self.base.facts, ModelFacts.of(b, name), self.corpus.report, self.settings
+        sizes = self.sample.sizes(len(events), len(events.sizes))
         figures = figures_of(events, settings.ranks)
         interval = figures["kl_ab_nats"].interval or figures["perplexity_a"].interval
         fallen = events.p[0] - events.p[1]
@@ -182,8 +127,8 @@ class Measured:
             "a": f"{a.label}@{a.fingerprint[:6]}",
             "b": f"{facts.label}@{facts.fingerprint[:6]}",
             **({"stored": a.stored} if a.stored else {}),
-            "n": f"{len(events)}/{total_events}",
-            "segments": f"{segments}/{total_segments}",
+            "n": f"{sizes['events']}/{sizes['total_events']}",
+            "segments": f"{sizes['segments']}/{sizes['total_segments']}",
             "seed": str(settings.seed),
             **text_parts(b.tokenizer.unit, normalizer_of(b)),
             "context": "+".join(dict.fromkeys((a.context, facts.context))),
@@ -195,16 +140,14 @@ class Measured:
         return Divergence(
             a=a.name,
             b=name,
-            events=len(events),
-            total_events=total_events,
-            segments=segments,
-            total_segments=total_segments,
+            **sizes,
             **figures,
             slices=slices.finish(),
             costly_tokens=slices.costly(settings.examples),
             worst_tokens=worst,
             lost_tokens=lost,
             tests=(),
+            storage=self.base.storage(events.columns),
             seed=settings.seed,
             independence="" if interval is None else in_words(interval, report.documents_by),
             fingerprints={

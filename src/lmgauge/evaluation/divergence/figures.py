@@ -1,4 +1,4 @@
-"""The figures of a divergence, as functions of the columns of its events: means over events, intervals over segments.
+"""The events at which two models were compared, and the figures of them: means over events, intervals over segments.
 
 Sources: Kullback & Leibler (1951), "On information and sufficiency"; Lin (1991), "Divergence measures based on the Shannon
 entropy". The change of the true token's probability, its quantiles and its root mean square are what llama.cpp prints.
@@ -7,24 +7,121 @@ entropy". The change of the true token's probability, its quantiles and its root
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.divergence.events import PairEvents
+from lmgauge.distributions.reductions import Columns
+from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.results import Figure, TokenErrors, WorstToken
+from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.scores import ScoreBatch
+from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 QUANTILES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0)
 _SHOWN_CONTEXT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class PairRows:
+    """What two models say at the events of a block."""
+
+    block: Segments
+    a: ScoreBatch  # a, b: rows of the base and of the candidate: the same events
+    b: ScoreBatch
+    columns: Columns  # of these events, [n] or [n, k], by the names that `distributions.pairs.Divergences` gives
+
+
+@dataclass(frozen=True)
+class PairEvents:
+    """All events that were compared, in reading order."""
+
+    columns: Mapping[
+        str, NDArray[Any]
+    ]  # of `PairRows`, [n] or [n, k], and of the true token: `token`, `logprob_a`, `logprob_b`
+    sizes: Ints  # int64 [segments], events of each
+    numbers: Ints  # int64 [segments], number of each in the text
+    documents: Ints | None  # int64 [segments], the document of each; None where documents are not known
+    tallies: tuple[Tally, Tally]
+
+    def __len__(self) -> int:
+        return len(self.columns["token"])
+
+    @cached_property
+    def owner(self) -> Ints:
+        """Return int64 [n], the place in `sizes` of the segment of each event."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    @property
+    def kl(self) -> Floats:
+        """Return float64 [n], KL(base || candidate), nats; NaN where a model gives nothing a probability."""
+        return self.columns["kl_ab"]
+
+    @property
+    def logprob(self) -> tuple[Floats, Floats]:
+        """Return the log-probability of the true token, of base and candidate, float64 [n], nats."""
+        return self.columns["logprob_a"], self.columns["logprob_b"]
+
+    @cached_property
+    def p(self) -> tuple[Floats, Floats]:
+        """Return the probability of the true token, of base and candidate, float64 [n]."""
+        return np.exp(self.logprob[0]), np.exp(self.logprob[1])
+
+
+def collect(
+    rows: Iterable[PairRows],
+    names: tuple[str, str],
+    *,
+    numbers: Ints | None = None,
+    watch: Callable[[PairRows], None] = lambda rows: None,
+) -> PairEvents:
+    """Return the columns of all blocks as one."""
+    # rows: of each block, in reading order; numbers: int64 [segments of all blocks], the number of each in the text; None:
+    # as they are.
+    columns: dict[str, list[NDArray[Any]]] = defaultdict(list)
+    documents: list[Ints] = []
+    tallies = Tally(), Tally()
+    for part in rows:
+        for column, name in zip(("mass_a", "mass_b"), names, strict=True):
+            if not np.isfinite(part.columns[column]).all():
+                raise InputError(
+                    f"{name}: log_distribution returned a value that is not a log-probability; see lmgauge audit"
+                )
+        watch(part)
+        of_tokens: dict[str, NDArray[Any]] = {
+            "token": part.b.token_ids,
+            "logprob_a": part.a.logprob,
+            "logprob_b": part.b.logprob,
+        }
+        for column, values in (of_tokens | dict(part.columns)).items():
+            columns[column].append(values)
+        for batch, tally in zip((part.a, part.b), tallies, strict=True):
+            tally.add(replace(batch, extra={}))  # contexts and the like are of no use here
+        if part.block.documents is not None:
+            documents.append(part.block.documents[part.b.segments - part.block.first])
+    if not tallies[1].total_events:
+        raise InputError("there is nothing to compare: the text has no event; name a text that is not empty")
+    sums = tallies[1].per_segment()
+    return PairEvents(
+        {name: np.concatenate(values) for name, values in columns.items()},
+        sums.events,
+        sums.segments if numbers is None else numbers[sums.segments],
+        np.concatenate(documents) if documents else None,
+        tallies,
+    )
 
 
 def figures_of(events: PairEvents, top_k: Sequence[int]) -> dict[str, Any]:
@@ -168,14 +265,13 @@ def worst_tokens(events: PairEvents, values: Floats, most: int, model: LanguageM
 def _worst(events: PairEvents, row: int, model: LanguageModel) -> WorstToken:
     vocabulary, tokenizer, place = model.vocabulary, model.tokenizer, int(events.owner[row])
     position = row - int(events.sizes[:place].sum())
-    around = events.token_ids[row - min(position, _SHOWN_CONTEXT) : row + 1].tolist()
+    around = events.columns["token"][row - min(position, _SHOWN_CONTEXT) : row + 1].tolist()
     tokens = [vocabulary.token(i) for i in around]
     context, whole = tokenizer.detokenize(tokens[:-1]), tokenizer.detokenize(tokens)
-    tops: list[str | float | None] = []
-    for which in "ab":
-        known = f"top_{which}" in events.columns
-        tops.append(vocabulary.token(int(events.columns[f"top_{which}"][row])) if known else None)
-        tops.append(float(np.exp(events.columns[f"top_{which}_logprob"][row])) if known else None)
+    tops: list[str | float] = []
+    for which in ("top_a", "top_b"):
+        tops.append(vocabulary.token(int(events.columns[which][row])))
+        tops.append(float(np.exp(events.columns[f"{which}_logprob"][row])))
     return WorstToken(
         int(events.numbers[place]),
         position,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from lmgauge.evaluation.diagnosis.costs import TokenCost
-from lmgauge.evaluation.divergence.base_results import Storage
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval
 from lmgauge.result_columns import column, interval_columns
@@ -44,10 +44,10 @@ class WorstToken:
     kl_nats: float | None = field(metadata=column("KL, nats"))
     p_a: float = field(metadata=column("p in A", 3, "probability"))
     p_b: float = field(metadata=column("p in B", 3, "probability"))
-    top_a: str | None  # top_a, top_b: the most probable token of each model; None where it is not known
-    top_a_probability: float | None
-    top_b: str | None
-    top_b_probability: float | None
+    top_a: str  # top_a, top_b: the most probable token of each model
+    top_a_probability: float
+    top_b: str
+    top_b_probability: float
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,35 @@ class CandidateTest:
     def significant(self) -> bool | None:
         """Return True if the difference is significant, at 5 %, adjusted; None where it was not tested."""
         return None if self.p_value_holm is None else self.p_value_holm < SIGNIFICANT
+
+
+@dataclass(frozen=True)
+class StorageError:
+    """How far a figure from a stored base can be from that of the whole distributions."""
+
+    # of the mean, from the draws alone; 0 where all is stored
+    standard_error: float | None = field(metadata=column("standard error", 2, drop=1))
+    # low, high: the figure of the whole distributions lies between them, proven for any models, unless draws fell out as
+    # they do in 1 - `confidence` of all files; `high` is None where nothing is proven
+    low: float = field(metadata=column("at least", 6))
+    high: float | None = field(metadata=column("at most", 6))
+    confidence: float = 0.999
+
+
+@dataclass(frozen=True)
+class Storage:
+    """From what stored base a divergence was measured, and what storing can have done to its figures."""
+
+    file: str
+    stored: str
+    top: int
+    samples: int
+    file_bytes: int
+    whole_bytes: int
+    tail_mass: float  # mean probability that is not stored token by token, 0 to 1
+    event_error_nats: float  # root mean square of the standard error of KL(A || B) at one event, from the draws
+    # of mean figures, by the names of their attributes and in their units; a figure that is not there is exact
+    errors: dict[str, StorageError]
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,3 +275,52 @@ class CandidateDivergences(ResultList[Divergence]):
         values = [(item.b, item.kl_ab_nats.value) for item in self.items]
         shown = ", ".join(f"{name} {'none' if value is None else format(value, '.6g')}" for name, value in values)
         return f"KL from {self.items[0].a}, nats: {shown}"
+
+
+@dataclass(frozen=True, repr=False)
+class SavedBase(Tabled):
+    """A base that was stored, to compare candidates with.
+
+    Attributes:
+        path: the file.
+        model: the base.
+        events, total_events, segments, total_segments: stored, and in the text.
+        stored: "top", "float32" or "bfloat16": the most probable tokens and draws from the rest, or whole distributions.
+        top: how many most probable tokens of each event.
+        samples: tokens drawn from the rest for each unit of its probability.
+        file_bytes: length of the file.
+        whole_bytes: what whole distributions in 16 bits a token take.
+        seed: of the sample of segments, and of the draws.
+        fingerprints: of the base, the vocabulary and the text.
+        notes: what a reader must know.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     saved = lmgauge.save_base(lmgauge.train("witten-bell", text, order=2), text, f"{folder}/wb2.base")
+        >>> saved.events, saved.stored, saved.whole_bytes  # 8 events, 7 tokens
+        (8, 'top', 112)
+    """
+
+    path: Path
+    model: str
+    events: int
+    total_events: int
+    segments: int
+    total_segments: int
+    stored: str
+    top: int
+    samples: int
+    file_bytes: int
+    whole_bytes: int
+    seed: int
+    fingerprints: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one row, a column a field."""
+        return [self.to_dict()]
+
+    def _in_brief(self) -> str:
+        return f"{self.model}, {self.events:,} events in {self.file_bytes:,} bytes: {self.path}"

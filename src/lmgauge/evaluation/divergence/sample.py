@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import heapq
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,16 +41,23 @@ class Sample:
     def __iter__(self) -> Iterator[Segments]:
         return iter(self.blocks)
 
+    def sizes(self, events: int, segments: int) -> dict[str, Any]:
+        """Return how many events and segments were looked at, and are in the text, by the names that results give them."""
+        # events, segments: how many there were in `blocks`.
+        segments = segments if self.segments is None else self.segments
+        total_events, total_segments = self.total_events or events, self.total_segments or segments
+        return {"events": events, "total_events": total_events, "segments": segments, "total_segments": total_segments}
+
     def say(self, what: str, done: int) -> None:
         """Say to who listens how many events are done."""
         say_progress(f"{what} {done:,}{'' if self.size is None else f' of {self.size:,}'} events")
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A segment in the draw, its number in the text, and the events before it and in it."""
+class _Drawn(NamedTuple):
+    """A segment in the draw, with its random number, its number in the text, and the events before it and in it."""
 
-    index: int
+    key: float
+    number: int
     before: int
     events: int
     segment: Segments
@@ -63,42 +70,36 @@ def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, se
     if events is None:
         return Sample(corpus if corpus.rereadable or len(models) == 2 else list(corpus))
     generator = np.random.default_rng(seed)
-    heap: list[tuple[float, int, _Held]] = []  # negated: the highest number first
-    drawn = total_events = total_segments = 0
+    drawn: list[_Drawn] = []  # the lowest keys first, as few as have the events
+    bound, total_events, total_segments = math.inf, 0, 0
     runs_on = any(model.context_policy.runs_on for model in models)
     text: list[Segments] = []
     for block in corpus:
         counts = event_counts(models[0], block, seen=total_events)
-        keys = generator.random(len(block))
-        candidates = np.flatnonzero(keys < -heap[0][0]) if drawn >= events else np.arange(len(keys))
-        befores = total_events + np.cumsum(counts) - counts
-        for i in candidates.tolist():
-            held = _Held(block.first + i, int(befores[i]), int(counts[i]), _copied(block.part(i, i + 1)))
-            heapq.heappush(heap, (-float(keys[i]), -held.index, held))
-            drawn += held.events
-            while drawn - heap[0][2].events >= events:
-                drawn -= heapq.heappop(heap)[2].events
+        keys, befores = generator.random(len(block)), total_events + np.cumsum(counts) - counts
+        for i in np.flatnonzero(keys < bound).tolist():
+            own = block.part(i, i + 1)
+            own = replace(own, data=own.data.copy())  # a view would hold the whole block in memory
+            drawn.append(_Drawn(float(keys[i]), block.first + i, int(befores[i]), int(counts[i]), own))
+        drawn.sort()
+        enough = int(np.searchsorted(np.cumsum([one.events for one in drawn]), events)) + 1
+        if enough <= len(drawn):
+            drawn, bound = drawn[:enough], drawn[enough - 1].key
         if runs_on:
             text.append(block)
         total_events += int(counts.sum())
         total_segments += len(block)
     if not total_events:
         raise InputError("there is nothing to compare: the text has no event; name a text that is not empty")
-    chosen = sorted((item[2] for item in heap), key=lambda held: held.index)
-    totals = (drawn, len(chosen), total_events, total_segments)
+    drawn.sort(key=lambda one: one.number)
+    totals = (sum(one.events for one in drawn), len(drawn), total_events, total_segments)
     if runs_on:
-        numbers = np.concatenate([np.arange(held.before, held.before + held.events) for held in chosen])
+        numbers = np.concatenate([np.arange(one.before, one.before + one.events) for one in drawn])
         return Sample(text, numbers, None, *totals)
-    of_text = np.array([held.index for held in chosen], np.int64)
-    return Sample(list(_joined(chosen)), None, of_text, *totals)
+    return Sample(list(_joined(drawn)), None, np.array([one.number for one in drawn], np.int64), *totals)
 
 
-def _copied(segment: Segments) -> Segments:
-    # Segment with bytes of its own: a view would hold the whole block in memory.
-    return replace(segment, data=segment.data.copy())
-
-
-def _joined(chosen: Sequence[_Held]) -> Iterator[Segments]:
+def _joined(chosen: Sequence[_Drawn]) -> Iterator[Segments]:
     # Segments in blocks, numbered from 0: those of one source that have not too many events together.
     bounds, events = [0], 0
     for i, (one, other) in enumerate(pairwise(chosen), 1):
@@ -107,7 +108,7 @@ def _joined(chosen: Sequence[_Held]) -> Iterator[Segments]:
             bounds.append(i)
             events = 0
     for begin, end in pairwise([*bounds, len(chosen)]):
-        yield _block([held.segment for held in chosen[begin:end]], begin)
+        yield _block([one.segment for one in chosen[begin:end]], begin)
 
 
 def _kind(segment: Segments) -> tuple[object, ...]:

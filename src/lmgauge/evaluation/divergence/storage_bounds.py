@@ -23,37 +23,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
+from lmgauge.evaluation.divergence.base_file import BaseFile
+from lmgauge.evaluation.divergence.results import Storage, StorageError
 from lmgauge.numerics.units import LN_2
-from lmgauge.result_columns import column
 
 Floats = NDArray[np.float64]
-CONFIDENCE = 0.999
+CONFIDENCE = StorageError.confidence
 _GUESSES = (0.25, 1.0, 4.0, 16.0)  # times what the top lets expect
+_FIGURES = {
+    "kl_ab_nats": ("kl_ab", 1.0),
+    "kl_ba_nats": ("kl_ba", 1.0),
+    "jensen_shannon_bits": ("js", 1 / LN_2),
+    "total_variation": ("tv", 1.0),
+}
+"""Of figures the columns of events that they are of, and their unit in that of the columns."""
 _MOST = {"js": LN_2, "tv": 1.0}
 
 
-@dataclass(frozen=True)
-class StorageError:
-    """How far a figure from a stored base can be from that of the whole distributions."""
+def storage_of(base: BaseFile, columns: Mapping[str, NDArray[Any]]) -> Storage:
+    """Return what storing can have done to the figures of a divergence."""
+    header, tail_mass, event_error = base.header, 0.0, 0.0
+    errors: dict[str, StorageError | None] = {}
+    if header.stored == "top":
+        tail_mass = float(np.mean(columns["tail_mass"]))
+        variance = columns["kl_ab_variance"]
+        variance = variance[np.isfinite(variance)]
+        event_error = float(np.sqrt(np.mean(variance))) if len(variance) else 0.0
+        errors = {name: storage_error(columns, column, scale=scale) for name, (column, scale) in _FIGURES.items()}
+    return Storage(
+        file=str(base.path),
+        stored=header.stored,
+        top=header.top,
+        samples=header.samples,
+        file_bytes=base.size_bytes,
+        whole_bytes=header.whole_bytes,
+        tail_mass=tail_mass,
+        event_error_nats=event_error,
+        errors={name: error for name, error in errors.items() if error is not None},
+    )
 
-    # of the mean, from the draws alone; 0 where all is stored
-    standard_error: float | None = field(metadata=column("standard error", 2, drop=1))
-    # low, high: the figure of the whole distributions lies between them, proven for any models, unless draws fell out as
-    # they do in 1 - `confidence` of all files; `high` is None where nothing is proven
-    low: float = field(metadata=column("at least", 6))
-    high: float | None = field(metadata=column("at most", 6))
-    confidence: float = CONFIDENCE
 
-
-def storage_error(columns: Mapping[str, NDArray[Any]], name: str, confidence: float = CONFIDENCE) -> StorageError | None:
-    """Return what storage can have done to the mean of a figure over events."""
+def storage_error(
+    columns: Mapping[str, NDArray[Any]], name: str, confidence: float = CONFIDENCE, scale: float = 1.0
+) -> StorageError | None:
+    """Return what storage can have done to the mean of a figure over events, times a scale."""
     # columns: of `StoredDivergences`, float64 [n].
     if not 0 < confidence < 1:
         raise UsageError(f"confidence must be between 0 and 1; got {confidence}")
@@ -78,7 +97,7 @@ def storage_error(columns: Mapping[str, NDArray[Any]], name: str, confidence: fl
     elif "_far" in own:
         high = min(_high(own, t) / n, _MOST.get(name, math.inf))
         low = min(low, high)
-    return StorageError(error, max(low, 0.0), high, confidence)
+    return StorageError(scale * error, scale * max(low, 0.0), None if high is None else scale * high, confidence)
 
 
 def _low(own: Mapping[str, Floats], t: float) -> float:

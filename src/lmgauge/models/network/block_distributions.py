@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, starmap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,30 +49,22 @@ class NetworkDistributions(BlockDistributions):
         wanted = np.zeros(len(self._events.ids), bool)
         wanted[self._rows] = True
         # Where nothing is shown, no job computes the distribution.
-        uniform = np.isin(self._rows, self._firsts)
-        at = 0
+        computed = np.flatnonzero(~np.isin(self._rows, self._firsts))
+        same = np.where(model.tokens.predicted_ids == NO_ID, LOWEST, model.uniform())[None]
+        at = done = 0
         with model.engine.threads(self._threads):
             pieces = model.engine.distributions(self._jobs, model.tokens.predicted_ids, np.delete(wanted, self._firsts))
             for logprob, p in pieces:
-                begin = 0
-                while begin < len(logprob):
-                    at = yield from self._uniform(uniform, targets, at)
-                    ahead = np.flatnonzero(uniform[at : at + len(logprob) - begin])
-                    size = int(ahead[0]) if len(ahead) else len(logprob) - begin
-                    part = slice(begin, begin + size)
-                    clipped = logprob[part].clip(min=LOWEST)
-                    yield ready(clipped, None if p is None else p[part], targets[at : at + size])
-                    at, begin = at + size, begin + size
-            yield from self._uniform(uniform, targets, at)
-
-    def _uniform(self, uniform: NDArray[np.bool_], targets: NDArray[np.int64], at: int) -> Generator[Tile, None, int]:
-        # Tiles of events at a place that nothing is shown before; returns the place behind them.
-        model = self._model
-        while at < len(uniform) and uniform[at]:
-            row = np.where(model.tokens.predicted_ids == NO_ID, LOWEST, model.uniform())
-            yield ready(row[None], None, targets[at : at + 1])
-            at += 1
-        return at
+                places = computed[done : done + len(logprob)]
+                done += len(places)
+                # places [1, 2, 4] -> bounds [0, 2, 3]: two tiles, and the distribution that is the same before each.
+                bounds = [0, *(np.flatnonzero(np.diff(places) > 1) + 1).tolist(), len(places)] if len(places) else []
+                for part in starmap(slice, pairwise(bounds)):
+                    first, last = int(places[part][0]), int(places[part][-1]) + 1
+                    yield from (ready(same, None, targets[i : i + 1]) for i in range(at, first))
+                    yield ready(logprob[part].clip(min=LOWEST), None if p is None else p[part], targets[first:last])
+                    at = last
+        yield from (ready(same, None, targets[i : i + 1]) for i in range(at, len(targets)))
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         values = np.zeros(len(self._events.ids))

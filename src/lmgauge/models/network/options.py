@@ -23,6 +23,7 @@ from lmgauge.option_numbers import Count, check_whole
 
 if TYPE_CHECKING:
     from lmgauge.context_policy import ContextPolicy, ContextUnit
+    from lmgauge.models.network.tokens import TokenMap
     from lmgauge.protocols import ScoringProtocol
     from lmgauge.text.tokens import Tokenizer
 
@@ -195,32 +196,24 @@ def _length(part: object) -> int:
     return int(match[1]) * (1024 if match[2] else 1)
 
 
-def resolve_policy(
-    options: ScoringOptions,
-    *,
-    positions: int | None,
-    running: bool,
-    has_bos: bool,
-    has_eos: bool,
-    end: SegmentEnd,
-    puts_first: OwnFirst = "unscored",
-) -> ContextPolicy:
-    """Return the policy that options come to for a model."""
-    # running: whether its context runs on unless chosen otherwise; end: what ends a segment unless chosen otherwise.
+def resolve_policy(options: ScoringOptions, tokens: TokenMap, positions: int | None) -> ContextPolicy:
+    """Return the policy that options come to for a model with these tokens."""
+    # positions: how many tokens the model has positions for; None if it has no limit.
     from lmgauge.context_policy import ContextPolicy
     from lmgauge.protocols import PROTOCOLS
 
+    has_bos, has_eos = tokens.bos >= 0, tokens.eos >= 0
     if options.bos_each_window and not has_bos:
         raise UsageError("bos-each-window: this model has no BOS token; leave it out")
     if options.protocol is not None:
         first = (
             ("bos" if has_bos else "eos" if has_eos else "other")
             if PROTOCOLS[options.protocol].begins == "bos"
-            else puts_first
+            else tokens.puts_first
         )
         return _policy_of_protocol(PROTOCOLS[options.protocol], options, positions, first)
     first = options.first_token or ("bos" if has_bos else "uniform")
-    end = options.end or end
+    end = options.end or ("eos" if tokens.trained_here else "newline")
     if first == "bos" and not has_bos:
         raise UsageError("first-token bos: this model has no BOS token; choose eos, uniform or unscored")
     if not has_eos and "eos" in (first, end):
@@ -235,7 +228,7 @@ def resolve_policy(
             if context is not None
             else f"stride {stride}: means nothing without --context, as this model sees the whole text"
         )
-    running = options.stream if options.stream is not None else running
+    running = options.stream if options.stream is not None else tokens.running
     unit: ContextUnit = "stream" if running else "sentence"
     bos_each = bool(options.bos_each_window)
     return ContextPolicy(unit=unit, length=context, stride=stride, first=first, end=end, bos_each=bos_each)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from lmgauge.contexts import last_sentence
 from lmgauge.errors import UsageError
 from lmgauge.models.protocol import LanguageModel, check_context
-from lmgauge.models.spelling.byte_view_characters import END, CharacterBytes
-from lmgauge.models.spelling.byte_view_masses import AFTER_IMPOSSIBLE, Floats, log_of
+from lmgauge.models.spelling.byte_view_characters import AFTER_IMPOSSIBLE, END, CharacterBytes, Floats, log_of
 from lmgauge.models.spelling.byte_view_words import WordBytes
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.wrapped import WrappedModel

@@ -10,9 +10,9 @@ from typing import Any
 from lmgauge.choices import VocabularyKind
 from lmgauge.errors import UsageError
 from lmgauge.models.spelling.learn import learn_parts, refuse_once
-from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Spelling
 from lmgauge.models.spelling.storage import write_spelling
+from lmgauge.models.spelling.whitespace_model import SeparatorModel
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary

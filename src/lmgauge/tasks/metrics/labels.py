@@ -1,52 +1,64 @@
-"""Precision, recall and F1 of labeled outputs: the figures through scikit-learn, and counts per segment for resampling.
+"""Precision, recall and F1 of labeled outputs, from counts of each label: right, predicted, gold.
 
-Source: van Rijsbergen (1979), "Information Retrieval", 2nd ed., chapter 7; the digits, and what stands for a quotient
-without a denominator, are scikit-learn's `precision_recall_fscore_support`.
+Source: van Rijsbergen (1979), "Information Retrieval", 2nd ed., chapter 7; the digits are those of scikit-learn's
+`precision_recall_fscore_support`, with 0 for a quotient without a denominator.
 """
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
 from lmgauge.choices import Average
-from lmgauge.errors import InputError, UsageError, needing
+from lmgauge.errors import InputError, UsageError
 from lmgauge.places import refuse_file_names
 from lmgauge.readable import first_few
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
+from lmgauge.result_list import Result, Tabled
+from lmgauge.tasks.comparison import Systems, compare_systems
+from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
+from lmgauge.tasks.parallel import ParallelFiles, Path
+from lmgauge.tasks.settings import ComparisonSettings, Reading
+from lmgauge.tasks.texts import Integers, Texts
 from lmgauge.version import NUMBERS_VERSION
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LARGEST_TABLE = 1 << 30
 """Bytes of statistics that are made at once."""
 _TAKES_FILES = "lmgauge.tasks.score_label_files(gold=..., predicted=...)"
 
 
+def precisions_recalls_f1(counts: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return TP / predicted, TP / gold and F1 = 2 TP / (predicted + gold), 0 to 1; 0 where the denominator is."""
+    # counts: float64 [..., 3]: true positives, times predicted and times gold -> float64 [...] each.
+    # precisions_recalls_f1([[1.0, 1.0, 2.0]]) -> [1.0], [0.5], [2 / 3]
+    right, predicted, gold = np.moveaxis(np.asarray(counts), -1, 0)
+    pairs = ((right, predicted), (right, gold), (2 * right, predicted + gold))
+    precision, recall, f1 = (np.divide(a, b, out=np.zeros(np.shape(b)), where=b > 0) for a, b in pairs)
+    return precision, recall, f1
+
+
 def f1_scores(sums: Floats, *, weighted: bool = False) -> Floats:
-    """Return the mean of the labels' F1 = 2 TP / (predicted + gold), 0 to 1; 0 of a label that is neither."""
+    """Return the mean of the labels' F1, 0 to 1: all alike, or weighted by how often each is gold."""
     # sums: float64 [rows, 3 * labels]: true positives, times predicted and times gold, of each label.
     # -> float64 [rows].
     # float(f1_scores([[1.0, 1.0, 2.0, 1.0, 2.0, 1.0]])[0]) == 2 / 3 -> True
-    right, predicted, gold = sums[:, 0::3], sums[:, 1::3], sums[:, 2::3]
-    below = predicted + gold
-    f1 = np.divide(2 * right, below, out=np.zeros(below.shape), where=below > 0)
-    nothing = ~gold.any(axis=1, keepdims=True)  # is gold: as scikit-learn, all alike
-    weights = np.where(nothing, 1.0, gold) if weighted else np.ones(gold.shape)
-    mean: Floats = (weights * f1).sum(axis=1) / weights.sum(axis=1)
+    counts = np.reshape(sums, (len(sums), np.shape(sums)[1] // 3, 3))
+    weights = _weights(counts[..., 2]) if weighted else np.ones(counts.shape[:2])
+    mean: Floats = (weights * precisions_recalls_f1(counts)[2]).sum(axis=1) / weights.sum(axis=1)
     return mean
 
 
+def _weights(gold: Floats) -> Floats:
+    return np.where(gold.any(axis=-1, keepdims=True), gold, 1.0)  # of nothing that is gold all alike, as in scikit-learn
+
+
 @dataclass(frozen=True, repr=False)
-class LabelScores(Shown):
+class LabelScores(Tabled):
     """Precision, recall and F1 of each label and over all, 0 to 1, as scikit-learn has them."""
 
     labels: tuple[str, ...]  # that count, in this order in what follows
@@ -67,15 +79,11 @@ class LabelScores(Shown):
         f1 = f"{self.macro[2]:.4f} macro, {self.micro[2]:.4f} micro, {self.weighted[2]:.4f} weighted"
         return f"F1 {f1}, accuracy {self.accuracy:.4f}"
 
-    def rows(self) -> list[dict[str, Any]]:
+    def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each label: label, precision, recall, f1, support, predicted."""
         columns = ("label", "precision", "recall", "f1", "support", "predicted")
         parts = (self.labels, self.precision, self.recall, self.f1, self.support, self.predicted)
         return [dict(zip(columns, row, strict=True)) for row in zip(*parts, strict=True)]
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return `rows`: a row for each label."""
-        return data_frame(self.rows())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, the averages flat ("macro_f1"), the labels as rows."""
@@ -86,11 +94,11 @@ class LabelScores(Shown):
             for name, value in zip(("precision", "recall", "f1"), values, strict=True)
         }
         counts = {"accuracy": self.accuracy, "segments": self.segments}
-        return flat | counts | {"notes": list(self.notes), "signature": self.signature, "labels": self.rows()}
+        return flat | counts | {"notes": list(self.notes), "signature": self.signature, "labels": self.to_rows()}
 
 
 def label_scores(gold: Sequence[str], predicted: Sequence[str], *, labels: Sequence[str] | None = None) -> LabelScores:
-    """Return precision, recall and F1 through scikit-learn.
+    """Return precision, recall and F1, as scikit-learn does.
 
     Source: van Rijsbergen (1979), "Information Retrieval", chapter 7.
 
@@ -102,7 +110,6 @@ def label_scores(gold: Sequence[str], predicted: Sequence[str], *, labels: Seque
     Raises:
         InputError: the lists differ in length, are empty, or hold something that is not a string.
         UsageError: labels are repeated or none.
-        MissingExtraError: scikit-learn is not installed.
 
     Example:
         >>> scores = label_scores(["cat", "dog", "cat"], ["cat", "cat", "cat"])
@@ -112,32 +119,42 @@ def label_scores(gold: Sequence[str], predicted: Sequence[str], *, labels: Seque
     check_labels(gold, predicted)
     counted = tuple(sorted({*gold, *predicted})) if labels is None else tuple(labels)
     _check_counted(counted)
-    with needing("scikit-learn", extra="labels"):
-        from sklearn.metrics import accuracy_score, precision_recall_fscore_support
-    # An array of objects: scikit-learn would make one of fixed width, which cuts off U+0000 and pads to the longest.
-    right, answers = np.array(gold, dtype=object), np.array(predicted, dtype=object)
-
-    scored = partial(precision_recall_fscore_support, right, answers, labels=list(counted), zero_division=0)
-    precision, recall, f1, support = scored(average=None)
-    averages: dict[str, Any] = {name: tuple(map(float, scored(average=name)[:3])) for name in get_args(Average)}
-    counts = Counter(predicted)
+    matches = (where[where >= 0] for where in _places(gold, predicted, counted))
+    counts = np.stack([np.bincount(where, minlength=len(counted)) for where in matches], axis=1)
+    sums = counts.astype(np.float64)
+    figures = precision, recall, f1 = precisions_recalls_f1(sums)
+    weights = _weights(sums[:, 2])
     return LabelScores(
         labels=counted,
         precision=tuple(precision.tolist()),
         recall=tuple(recall.tolist()),
         f1=tuple(f1.tolist()),
-        support=tuple(int(count) for count in support),
-        predicted=tuple(counts[label] for label in counted),
-        **averages,
-        accuracy=float(accuracy_score(right, answers)),
+        support=tuple(counts[:, 2].tolist()),
+        predicted=tuple(counts[:, 1].tolist()),
+        macro=_three(values.mean() for values in figures),
+        micro=_three(precisions_recalls_f1(sums.sum(axis=0))),
+        weighted=_three((weights * values).sum() / weights.sum() for values in figures),
+        accuracy=sum(map(operator.eq, gold, predicted)) / len(gold),
         segments=len(gold),
-        notes=_notes(counted, Counter(gold), counts),
+        notes=_notes(counted, Counter(gold), Counter(predicted)),
         signature=_signature(counted),
     )
 
 
+def _three(values: Iterable[Any]) -> tuple[float, float, float]:
+    precision, recall, f1 = map(float, values)
+    return precision, recall, f1
+
+
+def _places(gold: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> list[Integers]:
+    # Of each segment which label is right and predicted, predicted, and gold, as its number; -1: none that counts.
+    codes = {label: code for code, label in enumerate(labels)}
+    right, answers = (np.fromiter((codes.get(one, -1) for one in given), np.int64, len(gold)) for given in (gold, predicted))
+    return [np.where(right == answers, right, -1), answers, right]
+
+
 @dataclass(frozen=True, repr=False)
-class F1Score(Shown):
+class F1Score(Result):
     """One F1 of one system, with all figures of its labels where they were made."""
 
     metric: str  # F1 and the kind of average
@@ -205,11 +222,8 @@ class F1(ScoredSums):
                 f"{8 * len(gold) * columns / 2**30:,.1f} GiB: count fewer labels, take the micro average, which needs three "
                 "columns, or `label_scores`, which has no interval"
             )
-        codes = {label: code for code, label in enumerate(self.labels)}
-        right = np.fromiter((codes.get(label, -1) for label in gold), dtype=np.int64, count=len(gold))
-        answers = np.fromiter((codes.get(label, -1) for label in predicted), dtype=np.int64, count=len(gold))
         out = np.zeros((len(gold), columns), dtype=np.int64)
-        for column, matches in ((0, np.where(right == answers, right, -1)), (1, answers), (2, right)):
+        for column, matches in enumerate(_places(gold, predicted, self.labels)):
             at = np.flatnonzero(matches >= 0)
             label = np.zeros_like(at) if self.average == "micro" else matches[at]
             out[at, 3 * label + column] = 1
@@ -274,3 +288,47 @@ def _notes(labels: tuple[str, ...], gold: Counter[str], predicted: Counter[str])
 
 def _signature(labels: tuple[str, ...]) -> str:
     return f"labels:{len(labels)}|zero:0|lmgauge:{NUMBERS_VERSION}"
+
+
+def read_labels(
+    gold: Path, predicted: Path | Iterable[Path], reading: Reading
+) -> tuple[list[str], dict[str, list[str]], Integers | None, str]:
+    """Return the gold labels, those of each system, the number of each document, and what tells documents apart."""
+    # A byte order mark before the first label would make it a label of its own.
+    files = ParallelFiles(gold, predicted, replace(reading, keep_bom=False))
+    blocks = list(files)
+    right = _stripped(block.references.texts for block in blocks)
+    if right and not any(right):
+        raise InputError(f"all {len(right):,} gold labels are blank: there is nothing to measure against; check the file")
+    outputs = {name: _stripped(block.hypotheses[k] for block in blocks) for k, name in enumerate(files.names)}
+    codes = [block.documents for block in blocks if block.documents is not None]
+    return right, outputs, np.concatenate(codes) if codes else None, files.documents_by
+
+
+def _stripped(parts: Iterable[Texts]) -> list[str]:
+    return [text.strip() for part in parts for text in part.strings()]
+
+
+def compare_labels(
+    gold: Sequence[str],
+    systems: Mapping[str, Sequence[str]],
+    labels: Sequence[str] | None,
+    average: Average,
+    codes: Integers | None,
+    documents_by: str,
+    settings: ComparisonSettings,
+) -> Systems:
+    """Return F1 of all systems, with the figures of each label."""
+    for of_system in systems.values():
+        check_labels(gold, of_system)
+    chosen = sorted({*gold}.union(*systems.values())) if labels is None else labels
+    reports = {name: label_scores(gold, of_system, labels=chosen) for name, of_system in systems.items()}
+    metric = F1(tuple(chosen), average)
+    rows = IndependentRows.of([metric.statistics_of(gold, of_system) for of_system in systems.values()], codes, documents_by)
+    notes = [f"{name}: {note}" for name, report in reports.items() for note in report.notes]
+    result = compare_systems(metric, list(systems), rows, 1, notes=notes, settings=settings)
+    items = (
+        replace(item, score=F1Score(metric.name, item.score.score, item.score.signature, reports[item.system]))
+        for item in result
+    )
+    return replace(result, items=tuple(items))

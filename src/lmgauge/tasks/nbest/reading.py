@@ -1,15 +1,11 @@
 """N-best lists from files: which format they have, and a reader of each, which yields hypotheses one after the other.
 
-    u1.nbest                     Kaldi                               ESPnet
-    NBestList1.0                 nbest/text     utt1-1 a dog barks   1best_recog/text    utt1 a dog barks
-    (-8231) a dog barks          nbest/ac_cost  utt1-1 5120.3        1best_recog/score   utt1 tensor(-7.31)
-    (-8300) a dock barks         nbest/lm_cost  utt1-1 31.7          2best_recog/text    utt1 a dock barks
+    Kaldi                               ESPnet
+    nbest/text     utt1-1 a dog barks   1best_recog/text    utt1 a dog barks
+    nbest/ac_cost  utt1-1 5120.3        1best_recog/score   utt1 tensor(-7.31)
+    nbest/lm_cost  utt1-1 31.7          2best_recog/text    utt1 a dock barks
 
 Records (JSONL, CSV, Parquet) are a hypothesis each, or an utterance each with the list of its hypotheses.
-
-SRILM has a file for each utterance (its page nbest-format(5)): the scores of NBestList1.0 are bytelogs, logarithms to base
-1.0001 divided by 1024; or each line has an acoustic score, the language model's score, the number of words, and words, the
-scores logarithms of base 10. All become natural logs.
 
 Kaldi's scripts (steps/rnnlmrescore.sh and what follows it) call the words `words_text`, and the costs that nbest-to-linear
 writes `acwt`, `lmwt.nolm` and the like. Costs are negative logs.
@@ -18,11 +14,10 @@ writes `acwt`, `lmwt.nolm` and the like. Costs are negative logs.
 from __future__ import annotations
 
 import glob
-import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from lmgauge.choices import FORMATS
@@ -33,7 +28,7 @@ from lmgauge.records.formats import COMPRESSIONS, reader_of
 from lmgauge.records.jsonl import object_rows
 from lmgauge.records.lines import text_lines
 from lmgauge.records.records import Fields, Row
-from lmgauge.records.sources import STDIN, Source, find_sources
+from lmgauge.records.sources import Source, find_sources
 from lmgauge.tasks.nbest.lists import Heard, Hypothesis, NbestLists, is_cost
 from lmgauge.tasks.nbest.references import read_table
 from lmgauge.tasks.parallel import paths_of
@@ -54,11 +49,6 @@ KALDI_TEXTS = ("text", "words_text", *(f"text{ending}" for ending in COMPRESSION
 _ESPNET_FOLDER = re.compile(r"[1-9][0-9]*best_recog")
 _KALDI_ID = re.compile(r"(.+)-([0-9]{1,9})")
 _TENSOR = re.compile(r"\Atensor\(([^,()]+)(,.*)?\)\Z")
-_DECIPHER = "NBestList"
-_SRILM_LINE = re.compile(r"\s*(\(-?\d|-?[\d.][\d.eE+-]*\s+-?[\d.][\d.eE+-]*\s+\d+(\s|$))")
-_NATS_IN_BYTELOG = 1024.0 / 10000.5  # 1 / ln(1.0001) is 10000.5, as SRILM has it
-_NATS_IN_LOG10 = math.log(10.0)
-_HINT = "see SRILM's page nbest-format(5)"
 
 
 def nbest_lists(given: NbestPaths | Lists, reading: NbestReading, like: NbestLists | None = None) -> NbestLists:
@@ -116,26 +106,18 @@ def _of_folder(folder: Path, reading: NbestReading) -> Iterator[Heard]:
 def _of_file(source: Source, reading: NbestReading) -> Iterator[Heard]:
     if reading.format in ("kaldi", "espnet"):
         raise InputError(f"{source.name}: lists of {reading.format} are folders; name the folder that the file is in")
-    if source.format != "text" and reading.format != "srilm":
+    if source.format != "text":
         return _of_records(reader_of(source, Fields()).rows(), source, reading)
     lines = [(number, line) for number, line in text_lines(source) if line and not line.isspace()]
-    if reading.format == "srilm" or (reading.format is None and _is_srilm(lines, source.name)):
-        return _of_srilm(lines, source, reading)
-    return _of_records(object_rows(lines, source.name), source, reading)
-
-
-def _is_srilm(lines: Sequence[tuple[int, str]], name: str) -> bool:
     if not lines:
-        raise InputError(f"{name}: the file is empty")
+        raise InputError(f"{source.name}: the file is empty")
     number, first = lines[0]
-    if first.lstrip().startswith("{"):
-        return False
-    if not first.startswith(_DECIPHER) and not _SRILM_LINE.match(first):
+    if not first.lstrip().startswith("{"):
         raise InputError(
-            f"{name}:{number}: is not a line of an n-best list: it is neither a JSON object, nor SRILM's (score) and words, "
-            "nor two scores, a number of words and words. Kaldi's and ESPnet's lists are folders: name the folder"
+            f"{source.name}:{number}: is not a line of an n-best list, as it is not a JSON object. Kaldi's and ESPnet's "
+            'lists are folders: name the folder; of others make records: {"id": "u1", "text": "a dog", "score": -3.2}'
         )
-    return True
+    return _of_records(object_rows(lines, source.name), source, reading)
 
 
 def _of_espnet(folder: Path, ranks: Sequence[str], reading: NbestReading) -> Iterator[Heard]:
@@ -181,36 +163,6 @@ def _scores(path: Path, texts: Mapping[str, object], beside: Path) -> dict[str, 
     if absent:
         raise InputError(f"{path}: has no score of {first_few(absent, 1)}, which {beside} has")
     return {key: _number(_TENSOR.sub(r"\1", rest), f"{path}:{line}") for key, (line, rest) in table.items()}
-
-
-def _of_srilm(lines: Iterable[tuple[int, str]], source: Source, reading: NbestReading) -> Iterator[Heard]:
-    # List of one utterance, which is called as the file, without packing.
-    utterance = "stdin" if source.path == STDIN else PurePath(source.stored_path).name.removesuffix(source.compression)
-    scored = False
-    for number, line in lines:
-        where = f"{source.name}:{number}"
-        if line.startswith(_DECIPHER):
-            scored = True
-            if line.strip() != "NBestList1.0":
-                what = "is not NBestList1.0, which SRILM's nbest2-to-nbest1 makes of 2.0"
-                raise InputError(f"{where}: {line.strip()[:40]!r} {what}; {_HINT}")
-            continue
-        words = line.split()
-        if scored or words[0].startswith("("):
-            if not (words[0].startswith("(") and words[0].endswith(")")):
-                raise InputError(f"{where}: {words[0][:40]!r} is not a score in round brackets; {_HINT}")
-            text, scores = words[1:], {"score": _NATS_IN_BYTELOG * _number(words[0][1:-1], where)}
-        else:
-            if len(words) < 3:
-                raise InputError(
-                    f"{where}: acoustic score, language model's score, number of words and words are needed; {_HINT}"
-                )
-            acoustic, language, _ = (_number(word, where) for word in words[:3])
-            text, scores = words[3:], {"acoustic": _NATS_IN_LOG10 * acoustic, "language": _NATS_IN_LOG10 * language}
-        absent = [name for name in reading.score if name not in scores]
-        if absent:
-            raise InputError(f"{where}: has no score {absent[0]!r}; its scores are {first_few(list(scores))} (--score)")
-        yield Heard(utterance, " ".join(text), {name: scores[name] for name in reading.score or scores}, where, source.name)
 
 
 def _number(word: str, where: str) -> float:

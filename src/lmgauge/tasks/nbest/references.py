@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
 from lmgauge.records.formats import reader_of
-from lmgauge.records.jsonl import object_rows
 from lmgauge.records.lines import text_lines
 from lmgauge.records.records import Fields, Row
 from lmgauge.records.sources import find_sources
@@ -21,7 +20,7 @@ Said = tuple[int, str, str]
 
 def references_of(ids: Sequence[str], references: PairsFile, reading: NbestReading) -> tuple[list[str], list[str]]:
     """Return the reference of each utterance, and notes."""
-    known, notes = (references, []) if isinstance(references, Mapping) else _read(references, ids, reading)
+    known, notes = (references, []) if isinstance(references, Mapping) else _read(references, reading)
     name = "the references" if isinstance(references, Mapping) else os.fspath(references)
     absent = [utterance for utterance in ids if utterance not in known]
     if absent:
@@ -40,7 +39,7 @@ def speakers_of(ids: Sequence[str], speakers: PairsFile, id_field: str = "id") -
     """Return who speaks each utterance."""
     # speakers_of(["u1", "u2"], {"u1": "anna", "u2": "ben"}) -> ['anna', 'ben']
     named = NbestReading(id=id_field, field="speaker")
-    known = speakers if isinstance(speakers, Mapping) else _read(speakers, ids, named, "a speaker")[0]
+    known = speakers if isinstance(speakers, Mapping) else _read(speakers, named, "a speaker")[0]
     absent = [utterance for utterance in ids if not known.get(utterance)]
     if absent:
         name = "speakers" if isinstance(speakers, Mapping) else os.fspath(speakers)
@@ -71,35 +70,24 @@ def _cut_ids(lines: Iterable[tuple[int, str]]) -> Iterator[Said]:
     return ((number, key, rest.strip()) for number, (key, _, rest) in parts if key)
 
 
-def _read(
-    path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReading, what: str = "a text"
-) -> tuple[Mapping[str, str], list[str]]:
+def _read(path: str | os.PathLike[str], reading: NbestReading, what: str = "a text") -> tuple[Mapping[str, str], list[str]]:
     # By the ids of utterances what a file says of each, and notes.
     source = find_sources(path)[0]
     notes: list[str] = []
-    lines = [one for one in text_lines(source) if one[1].strip()] if source.format in ("text", "tsv") else []
-    first = lines[0][1] if lines else ""
     rows: Iterable[Said]
-    if format_of(source.stored_path, None) == "trn" or (lines and _end_with_ids(lines, ids)):
+    lines = [one for one in text_lines(source) if one[1].strip()] if source.format in ("text", "tsv") else []
+    if format_of(source.stored_path, None) == "trn":
         spoken = [(number, one) for number, line in lines for one in read_trn(iter([(line, f"{source.name}:{number}")]))]
         rows = [(number, one.id, one.text) for number, one in spoken]
         notes = list(marks_notes(source.name, dict(spoken).values()))
         if several := sum(one.readings is not None for _, one in spoken):
             count = "1 reference has" if several == 1 else f"{several:,} references have"
             notes.append(f"{source.name}: {count} alternatives, of which the first is taken")
-    elif source.format == "text" and first.lstrip().startswith("{"):
-        rows = _of_records(object_rows(lines, source.name), source.name, reading, what)
-    elif source.format == "text" or (lines and reading.field not in first.split("\t")):
+    elif source.format == "text" or (lines and reading.field not in lines[0][1].split("\t")):
         rows = _cut_ids(lines)
     else:
         rows = _of_records(reader_of(source, Fields()).rows(), source.name, reading, what)
     return {key: text for key, (_, text) in by_id(rows, source.name).items()}, notes
-
-
-def _end_with_ids(lines: Sequence[tuple[int, str]], ids: Sequence[str]) -> bool:
-    # Whether these are lines of a trn file: each ends in a word in round brackets, one of which at least is an id.
-    last = [line.rstrip().rpartition("(")[2] for _, line in lines]
-    return all(word.endswith(")") for word in last) and not {*ids}.isdisjoint(word[:-1] for word in last)
 
 
 def _of_records(rows: Iterable[Row], name: str, reading: NbestReading, what: str) -> Iterator[Said]:

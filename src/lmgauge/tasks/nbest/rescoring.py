@@ -204,13 +204,12 @@ class Rescoring:
 
     def _scored(self, lists: NbestLists) -> tuple[ScoredLists, tuple[UnknownWords, ...]]:
         # Equal texts are scored once.
-        texts = [text.lower() for text in lists.texts] if self.settings.lower_for_models else list(lists.texts)
-        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        place = {text: i for i, text in enumerate(dict.fromkeys(lists.texts))}
         say_progress(f"scoring {len(place):,} different hypotheses")
         nats, unknown = self.score(list(place))
         words = sum(len(text.split()) for text in place)
         counts = tuple(UnknownWords(name, count, words) for name, count in zip(self.models, unknown, strict=True))
-        return ScoredLists(lists, tuple(self.models), nats[:, [place[text] for text in texts]], self.metric), counts
+        return ScoredLists(lists, tuple(self.models), nats[:, [place[text] for text in lists.texts]], self.metric), counts
 
     def _errors(
         self, lists: NbestLists, references: Sequence[str], best: Integers
@@ -228,7 +227,6 @@ class Rescoring:
     def _signature(self, weights: Mapping[str, float], tuning: Tuning | None) -> str:
         metric = self.metric
         parts = {"metric": metric.name.lower(), **metric.normalization.signature(), "models": self.fingerprints}
-        parts["model-case"] = "lower" if self.settings.lower_for_models else "as-is"
         parts["weights"] = ",".join(f"{name}={value:.6g}" for name, value in weights.items())
         if tuning is not None:
             parts |= {"tuned": f"{tuning.lists}-lists", "places": str(tuning.places), "seed": str(tuning.seed)}

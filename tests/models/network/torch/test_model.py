@@ -17,7 +17,7 @@ from tests.models.network.conftest import TEXT, network, rounding  # noqa: E402
 
 from lmgauge import evaluate  # noqa: E402
 from lmgauge.errors import InputError, ModelFileError, UsageError  # noqa: E402
-from lmgauge.evaluation.audit.levels import audit  # noqa: E402
+from lmgauge.evaluation.audit.audit import audit  # noqa: E402
 from lmgauge.evaluation.options import AuditSettings  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel, load_neural  # noqa: E402

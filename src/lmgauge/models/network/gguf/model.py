@@ -61,16 +61,6 @@ def load_gguf(path: Path, options: ScoringOptions) -> GgufModel:
 
 
 def _policy(network: GgufNetwork, tokens: TokenMap, options: ScoringOptions) -> ContextPolicy:
-    has_bos = tokens.bos != NO_ID
-    chosen = options
     if options.first_token is None and options.protocol is None:
-        chosen = replace(options, first_token="bos" if has_bos and network.adds_bos else "uniform")
-    return resolve_policy(
-        chosen,
-        positions=network.positions,
-        running=False,
-        has_bos=has_bos,
-        has_eos=tokens.eos != NO_ID,
-        end="newline",
-        puts_first=tokens.puts_first,
-    )
+        options = replace(options, first_token="bos" if tokens.bos != NO_ID and network.adds_bos else "uniform")
+    return resolve_policy(options, tokens, network.positions)

@@ -15,7 +15,7 @@ from lmgauge.models.network.gguf.network import GgufNetwork
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.scores.spans import approximate, place
 from lmgauge.text.segments import Segments
-from lmgauge.text.tokens import Tokens, TokenUnit
+from lmgauge.text.tokens import TokenizerBase, Tokens, TokenUnit
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
 
 MAGIC = b"GGUF"
@@ -28,11 +28,11 @@ _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  
 _MOST_SETTINGS = 1 << 16
 
 
-class GgufTokenizer:
+class GgufTokenizer(TokenizerBase):
     """The tokenizer of a GGUF file; no special token is added to a text, and none is read into one."""
 
     # Spans are the bytes that a token stands for. A segment is given back exactly if what its tokens stand for is its text,
-    # but for the space that some tokenizers set before the first word.
+    # but for the space that some tokenizers set before the first word. It has no files: it is a part of the model's own.
 
     PREFIX = "gguf@"
     unit: TokenUnit = "subword"
@@ -79,10 +79,6 @@ class GgufTokenizer:
         """Return the name, and the SHA-256 of what the file says of it."""
         return {"name": self.name, "sha256": self._sha256}
 
-    def files(self) -> dict[str, bytes]:
-        """Return no files: the tokenizer is a part of the model's own."""
-        return {}
-
     @property
     def fingerprint(self) -> str:
         """Return six hexadecimal digits of the SHA-256."""
@@ -96,9 +92,6 @@ class GgufTokenizer:
         if piece is None:
             piece = self._pieces[token] = self._network.piece(token)
         return piece
-
-    def __repr__(self) -> str:
-        return f"GgufTokenizer({self.name!r})"
 
 
 def gguf_tokens(network: GgufNetwork) -> TokenMap:

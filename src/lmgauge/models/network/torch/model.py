@@ -20,7 +20,7 @@ from lmgauge.files import writing_directory
 from lmgauge.models.network.model import NetworkModel
 from lmgauge.models.network.options import ScoringOptions, resolve_policy
 from lmgauge.models.network.parallel import workers_for
-from lmgauge.models.network.tokens import NO_ID, TokenMap, tokens_of
+from lmgauge.models.network.tokens import TokenMap, tokens_of
 from lmgauge.models.network.torch.checkpoint import (
     SCORING_FILE,
     Checkpoint,
@@ -71,15 +71,7 @@ class NeuralModel(NetworkModel):
         with quiet(), telling(name, checkpoint.folder):
             split = SplitNetwork(checkpoint.network)
         tokens = checkpoint.tokens.check_head(split.vocabulary_size, name)
-        policy = resolve_policy(
-            options,
-            positions=positions_of(checkpoint.network),
-            running=tokens.running,
-            has_bos=tokens.bos != NO_ID,
-            has_eos=tokens.eos != NO_ID,
-            end="eos" if tokens.trained_here else "newline",
-            puts_first=tokens.puts_first,
-        )
+        policy = resolve_policy(options, tokens, positions_of(checkpoint.network))
         if policy.end == "newline" and tokens.trained_here:
             raise UsageError(f"end newline: {label} was trained to end lines with </s>; choose eos or none")
         super().__init__(TorchEngine(split, policy, options.batch_tokens, name), tokens, policy, options, label)

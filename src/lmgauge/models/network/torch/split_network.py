@@ -41,7 +41,6 @@ class SplitNetwork:
         head = network.get_output_embeddings()
         if head is None:
             raise ModelFileError(f"{type(network).__name__} has no output layer over a vocabulary; it predicts no tokens")
-        self._base: Callable[..., Any] = network.base_model
         self.output = _plain(head)
         self._slow_parts = _fused(network)
         for module in network.modules():
@@ -77,7 +76,9 @@ class SplitNetwork:
 
         if getattr(self.network, "_is_stateful", False):
             return False
-        output = self._base(input_ids=torch.zeros((1, 1), dtype=torch.int64, device=self.device), use_cache=True)
+        output = self.network.base_model(
+            input_ids=torch.zeros((1, 1), dtype=torch.int64, device=self.device), use_cache=True
+        )
         return isinstance(getattr(output, "past_key_values", None), DynamicCache)
 
     @torch.inference_mode()
@@ -107,7 +108,7 @@ class SplitNetwork:
         ids = self._probed_ids()
         logits = self.network(input_ids=ids).logits[0].float()
         try:
-            hidden = self.states(ids)[0]
+            hidden = self.shown(ids, use_cache=False)[0][0]
             plain = self.output.logits(hidden)
         except (AttributeError, RuntimeError, TypeError):
             return None
@@ -116,25 +117,25 @@ class SplitNetwork:
                 return OutputLayer(self.output.weight, self.output.bias, adjust)
         return None
 
-    def states(self, ids: Tensor) -> Tensor:
-        """Return the last hidden states of sequences, each seen from its beginning."""
-        # ids: int64 [batch, length].
-        # -> [batch, length, hidden], in the network's dtype.
-        states: Tensor = self._base(input_ids=ids, use_cache=False).last_hidden_state
-        return states
+    def shown(self, ids: Tensor, **how: Any) -> tuple[Tensor, Any]:
+        """Return what the output layer takes at each id, or all logits where it is not known apart, and what gives them."""
+        # ids: int64 [batch, length]; how: more for the network, such as a state to go on from.
+        # -> [batch, length, hidden], or [batch, length, rows of the output layer].
+        called = self.network if self.output is None else self.network.base_model
+        result: Any = called(input_ids=ids, **how)
+        return result.logits if self.output is None else result.last_hidden_state, result
 
     def last(self, ids: Tensor, rows: Tensor) -> Tensor:
-        """Return what the output layer takes at some positions; all logits where it is not known apart."""
-        # ids: int64 [batch, length]; rows: int64 [n], positions in the flattened ids.
+        """Return the same at some positions of sequences, each seen from its beginning."""
+        # rows: int64 [n], positions in the flattened ids.
         # -> [n, hidden], or [n, rows of the output layer].
-        states = self.states(ids) if self.output is not None else self.network(input_ids=ids, use_cache=False).logits
-        return states.reshape(-1, states.shape[-1])[rows]
+        return self.shown(ids, use_cache=False)[0].flatten(0, 1)[rows]
 
     def carried(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
         """Return the same at each id of a recurrent network that continues from a state."""
         # ids: int64 [n].
-        output = (self._base if self.output is not None else self.network)(input_ids=ids[None], state=state)
-        return (output.last_hidden_state if self.output is not None else output.logits)[0], output.state
+        values, result = self.shown(ids[None], state=state)
+        return values[0], result.state
 
     def log_probabilities(self, last: Tensor, targets: Tensor) -> Tensor:
         """Return log-probabilities of targets, nats, float64 [n]."""

@@ -66,16 +66,8 @@ class Stepper:
         return memory
 
     def _logits(self, new: Tensor, memory: Any) -> tuple[Tensor, Any]:
-        network, output = self._network.network, self._network.output
-        called = network if output is None else network.base_model
-        if self._network.recurrent:
-            result = called(input_ids=new, state=memory)
-            memory = result.state
-        elif self._network.caches:
-            result = called(input_ids=new, past_key_values=memory, use_cache=True)
-            memory = result.past_key_values
-        else:
-            result, memory = called(input_ids=new, use_cache=False), None
-        if output is None:
-            return result.logits[:, -1].float(), memory
-        return output.logits(result.last_hidden_state[:, -1]), memory
+        network = self._network
+        how = {"past_key_values": memory, "use_cache": True} if network.caches else {"use_cache": False}
+        values, result = network.shown(new, **({"state": memory} if network.recurrent else how))
+        memory = result.state if network.recurrent else result.past_key_values if network.caches else None
+        return values[:, -1].float() if network.output is None else network.output.logits(values[:, -1]), memory
