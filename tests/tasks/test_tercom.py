@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmgauge.tasks.metrics.ter import tercom
 from lmgauge.tasks.settings import TerOptions
-from lmgauge.tasks.tercom import tercom
 from lmgauge.tasks.texts import Texts
 
 CHOICES = list(product([False, True], repeat=4))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lmgauge.tasks.settings import Reading
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.tasks.utterance_ids import UtteranceIds, formats_of
+from lmgauge.tasks.transcripts import UtteranceIds, formats_of
 
 KALDI = ["utt-1 hello world", "utt-2 good\tbye", "utt-3"]
 TRN = ["hello world (s1-1)", "good (hm) bye (s1-2) ", "(s1-3)"]

@@ -13,11 +13,9 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import UnitSums, document_sums
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN
 from lmgauge.numerics.resampling import Estimate
-from lmgauge.tasks.blank_segments import Blanks
 from lmgauge.tasks.draws import IndependentRows, Plan, draw
-from lmgauge.tasks.metrics.fixed_point import SCALE, with_whole_statistics
-from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, TaskScore
-from lmgauge.tasks.scoring import block_of_strings, block_statistics, document_codes
+from lmgauge.tasks.metrics.protocol import SCALE, Statistics, TaskMetric, TaskScore, with_whole_statistics
+from lmgauge.tasks.scoring import Blanks, block_of_strings, block_statistics, document_codes
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.text.labels import BY_NAMES
 

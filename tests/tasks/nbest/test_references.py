@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmgauge.errors import InputError
-from lmgauge.tasks.nbest.references import references_of, speakers_of
+from lmgauge.tasks.nbest.reading import references_of, speakers_of
 from lmgauge.tasks.settings import NbestReading
 
 READING = NbestReading()
