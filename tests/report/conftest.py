@@ -31,7 +31,6 @@ from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.numerics.intervals import Interval
 from lmgauge.report import (
-    alignments,
     audit,
     calc,
     candidates,
@@ -285,8 +284,8 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     ),
     "spelling": lambda it: spelling.blocks(replace(it["diagnosis"], spelling=spelling_costs())),
     "tasks": lambda it: tasks.blocks(it["tasks"]),
-    "alignments": lambda it: alignments.blocks(it["alignments"]),
-    "errors": lambda it: alignments.error_blocks(errors_by_system(it["alignments"]), 3),
+    "alignments": lambda it: tasks.aligned_blocks(it["alignments"]),
+    "errors": lambda it: tasks.error_blocks(errors_by_system(it["alignments"]), 3),
     "correlation": lambda it: correlation.blocks(it["correlation"]),
     "tokens": lambda _: (doc.Heading(HOSTILE), doc.Tokens((HOSTILE, "b", LONG), 1), doc.Text(HOSTILE), doc.Text(LONG)),
     "page only": lambda _: (

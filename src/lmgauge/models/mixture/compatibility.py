@@ -25,9 +25,9 @@ from lmgauge.distributions.blocks import BlockDistributions, WrappedDistribution
 from lmgauge.distributions.reductions import Columns, PairReduction, Reduction, TopK
 from lmgauge.distributions.tile import LOWEST, Array, Tile
 from lmgauge.errors import InputError, UsageError
+from lmgauge.models.custom import WrappedModel
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.protocol import LanguageModel, check_context
-from lmgauge.models.wrapped import WrappedModel
 from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import different_events, with_same_events
 from lmgauge.text.encoding import encode

@@ -16,13 +16,13 @@ from lmgauge.choices import WORD_UNITS
 from lmgauge.decoding import Meta
 from lmgauge.digests import digest
 from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.models.custom import WrappedModel
 from lmgauge.models.ngram.model import load_ngram_model
 from lmgauge.models.protocol import OF_TEXT, SPELLING_FOLDER, LanguageModel, describing, inside, read_own_config
 from lmgauge.models.spelling.incremental_decoding import EventWriter
 from lmgauge.models.spelling.speller import Speller, Spelling, UnseenCharacters
 from lmgauge.models.spelling.storage import CHARACTERS, FORMAT_VERSION, KIND
 from lmgauge.models.spelling.whitespace_model import SeparatorModel, SeparatorScores, StoredSeparators
-from lmgauge.models.wrapped import WrappedModel
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, unescaped
 from lmgauge.shown import Shown
 from lmgauge.text.encoding import ReservedPolicy
