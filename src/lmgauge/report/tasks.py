@@ -11,10 +11,10 @@ from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, p_equals, percent
 from lmgauge.tasks.alignment import AlignedSegment, Alignment, ErrorCounts
 from lmgauge.tasks.comparison import Systems
-from lmgauge.tasks.draws import SIGNIFICANT, STUDENT
 from lmgauge.tasks.metrics.error_rates import ErrorRates
 from lmgauge.tasks.metrics.labels import F1Score, LabelScores
 from lmgauge.tasks.metrics.protocol import TaskScore
+from lmgauge.tasks.significance import SIGNIFICANT, STUDENT
 
 
 def aligned_blocks(segments: Iterable[AlignedSegment]) -> Iterator[doc.Block]:

@@ -17,10 +17,10 @@ from lmgauge.numerics.grouped_sums import CodedSums, UnitSums, in_one_order
 from lmgauge.places import refuse_file_names
 from lmgauge.progress import say_progress
 from lmgauge.tasks.comparison import Systems, compare_systems
-from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric, with_whole_statistics
 from lmgauge.tasks.segment_examples import SegmentChooser
 from lmgauge.tasks.settings import ComparisonSettings
+from lmgauge.tasks.significance import IndependentRows
 from lmgauge.tasks.texts import (
     TAKES_FILES,
     Block,

@@ -22,7 +22,6 @@ from lmgauge.result_columns import plain_values
 from lmgauge.result_list import Tabled
 from lmgauge.signature import Signature
 from lmgauge.tasks.comparison import Systems, compare_systems
-from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.error_rates import EditRate, ErrorRates
 from lmgauge.tasks.metrics.protocol import Floats, Statistics
 from lmgauge.tasks.nbest.line_search import Candidates, Search
@@ -30,6 +29,7 @@ from lmgauge.tasks.nbest.lists import NbestLists, is_cost
 from lmgauge.tasks.nbest.reading import references_of, speakers_of
 from lmgauge.tasks.scoring import document_codes
 from lmgauge.tasks.settings import ComparisonSettings, NbestReading, PairsFile, RescoreSettings
+from lmgauge.tasks.significance import IndependentRows
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.tasks.transcripts import format_of
 from lmgauge.version import NUMBERS_VERSION
