@@ -228,13 +228,11 @@ def _resample(metric: ScoredSums, drawn: Sequence[Uncertainty], plan: Significan
         drawn[i].p_value = randomization_p_value(metric.scores(mine), metric.scores(theirs), difference, differing)
 
 
-def _settle_identical(
-    names: Sequence[str], statistics: Sequence[Statistics], drawn: Sequence[Uncertainty], row: str
-) -> None:
+def _settle_identical(names: Sequence[str], drawn: Sequence[Uncertainty], data: IndependentRows) -> None:
     # P-value 1 where nothing tells a system from the first: the bootstrap's rule would give the least.
-    same = []
-    for name, part, of_system in list(zip(names, statistics, drawn, strict=True))[1:]:
-        if of_system.p_value is not None and np.array_equal(part, statistics[0]):
+    same, row = [], "document" if data.by_document else "segment"
+    for name, part, of_system in list(zip(names, data.statistics, drawn, strict=True))[1:]:
+        if of_system.p_value is not None and np.array_equal(part, data.statistics[0]):
             of_system.p_value = 1.0
             same.append(name)
     if same:
