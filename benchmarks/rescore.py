@@ -67,7 +67,7 @@ def _seconds(model: Any, texts: list[str], runs: int) -> dict[str, list[float]]:
     import kenlm
 
     import lmgauge
-    from lmgauge.evaluation.choices.prefer import log_probabilities
+    from lmgauge.evaluation.choices.multiple_choice import log_probabilities
 
     with tempfile.TemporaryDirectory() as folder:
         lmgauge.models.write_arpa(model, f"{folder}/model.arpa")

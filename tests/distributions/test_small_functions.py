@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from lmgauge.distributions import blocks, forecasts, stored_rows
+from lmgauge.distributions import blocks, reductions, stored_rows
 
 
 def test_blocks() -> None:
     assert blocks.rows_among(np.array([1, 4, 5, 9]), seen=4, size=3).tolist() == [0, 1]
 
 
-def test_forecasts() -> None:
-    assert forecasts.tenth_of(np.array([0.1, 0.11, 1.0])).tolist() == [0, 1, 9]
+def test_reductions() -> None:
+    assert reductions.tenth_of(np.array([0.1, 0.11, 1.0])).tolist() == [0, 1, 9]
 
 
 def test_stored_rows() -> None:

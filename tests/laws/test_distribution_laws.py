@@ -20,8 +20,8 @@ from tests.reference import distributions as slow
 
 import lmgauge
 from lmgauge.distributions import Divergences, Entropy, Mass, Moments, Rank, TopK, reduce, reduce_pair
-from lmgauge.distributions.forecasts import Forecasts
 from lmgauge.distributions.pairs import direct
+from lmgauge.distributions.reductions import Forecasts
 from lmgauge.text.documents import Corpus
 
 EXACT, FLOAT32 = 1e-9, 2e-5

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lmgauge.evaluation.divergence.results import SavedBase, Storage, StorageError
+from lmgauge.evaluation.divergence.divergence_result import SavedBase, Storage, StorageError
 from lmgauge.report import blocks as doc
 from lmgauge.report.stored_base import blocks, storage_blocks
 

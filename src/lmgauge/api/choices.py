@@ -114,7 +114,7 @@ def pairs(
         >>> result.accuracy().right, round(result.accuracy(group="number").interval.low, 4)
         (2, 0.3424)
     """
-    from lmgauge.evaluation.choices.prefer import prefer_pairs
+    from lmgauge.evaluation.choices.multiple_choice import prefer_pairs
 
     opened, names = _ready(model, output, scoring, texts, bad_texts)
     with _own_options({"--field": "--good, --bad", "--group": "--by"}):
@@ -174,7 +174,7 @@ def multiple_choice(
         ...     multiple_choice(model, file)
         <Choices: 1 question; wb3: accuracy 1.0000>
     """
-    from lmgauge.evaluation.choices.prefer import prefer_answers
+    from lmgauge.evaluation.choices.multiple_choice import prefer_answers
     from lmgauge.text.documents import Corpus
 
     opened, names = _ready(model, output, scoring, text)

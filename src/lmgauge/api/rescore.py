@@ -78,7 +78,7 @@ def rescore(
         >>> result.texts, result.systems[1].score.errors
         (('the dog sleeps',), 0)
     """
-    from lmgauge.evaluation.choices.prefer import log_probabilities
+    from lmgauge.evaluation.choices.multiple_choice import log_probabilities
     from lmgauge.tasks.metrics.error_rates import CER, WER
     from lmgauge.tasks.nbest.reading import nbest_lists
     from lmgauge.tasks.nbest.rescoring import Rescoring, is_jsonl

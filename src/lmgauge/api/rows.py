@@ -11,8 +11,7 @@ from lmgauge.api.inputs import PathLike, Text, opened, text_of
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.run_rows import Rows, rows_of_run
 from lmgauge.evaluation.runs import Run, lockstep, remembered
-from lmgauge.evaluation.words.results import WordSurprisals
-from lmgauge.evaluation.words.rows import words_of_table
+from lmgauge.evaluation.words.rows import WordSurprisals, words_of_table
 from lmgauge.readable import visible
 from lmgauge.result_list import pandas_module
 

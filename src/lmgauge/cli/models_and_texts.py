@@ -14,7 +14,7 @@ from lmgauge.option_numbers import Natural
 from lmgauge.readable import visible
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
+    from lmgauge.evaluation.divergence.divergence_result import CandidateDivergences, Divergence
     from lmgauge.evaluation.membership.membership import Membership
     from lmgauge.report.blocks import Document
 

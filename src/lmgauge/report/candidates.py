@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from lmgauge.evaluation.divergence.candidates import KL
-from lmgauge.evaluation.divergence.results import CandidateDivergences, CandidateTest, Divergence, Figure
+from lmgauge.evaluation.divergence.divergence_result import CandidateDivergences, CandidateTest, Divergence, Figure
 from lmgauge.report import blocks as doc
 from lmgauge.report import divergence as one
 from lmgauge.report.formats import in_words, listed, number, p_equals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lmgauge.evaluation.choices.results import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
+from lmgauge.evaluation.choices.accuracies import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words, p_equals
 

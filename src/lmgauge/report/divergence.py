@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lmgauge.evaluation.divergence.results import Divergence, WorstToken
+from lmgauge.evaluation.divergence.divergence_result import Divergence, WorstToken
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.units import bits_to_nats
 from lmgauge.report import blocks as doc

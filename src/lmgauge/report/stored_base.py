@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lmgauge.evaluation.divergence.results import Divergence, SavedBase, Storage
+from lmgauge.evaluation.divergence.divergence_result import Divergence, SavedBase, Storage
 from lmgauge.memory import size_in_words
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import number, percent

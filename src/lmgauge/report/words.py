@@ -8,7 +8,7 @@ from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.words.results import WordSurprisals
+    from lmgauge.evaluation.words.rows import WordSurprisals
 
 _FIGURES = (("surprisal", "surprisal"), ("surprisal_corrected", "corrected"), ("entropy_before", "entropy before"))
 

@@ -133,7 +133,7 @@ def test_documents_are_what_is_independent() -> None:
     few = lmgauge.context_curve(own, corpus(documents=names), "8,16")
     assert few.documents == 4  # the fifth is too short
     assert few.independence.startswith(
-        "fewer than 6 documents cannot tell how documents vary, so this is about text like these; of 8 stretches of 64 "
+        "fewer than 6 documents cannot tell how documents vary, so this is about text like these; of 8 spans of 64 "
     )
     assert "|independent:unknown|" in few.signature
     known = lmgauge.context_curve(own, corpus(documents=[str(n) for n in range(10)]), "8,16")
@@ -144,7 +144,7 @@ def test_documents_are_what_is_independent() -> None:
     unknown = lmgauge.context_curve(own, corpus(), "8,16")
     assert unknown.documents is None
     assert unknown.independence.startswith("documents are not known; of ")
-    assert "stretches of 64 tokens" in unknown.independence
+    assert "spans of 64 tokens" in unknown.independence
     one = lmgauge.context_curve(own, corpus([" ".join(TEXTS)] * 2, documents=["a", "a"]), "8,16")
     assert one.documents == 1
     assert one.independence.startswith(

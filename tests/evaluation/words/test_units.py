@@ -1,13 +1,14 @@
-"""Words and their edges."""
+"""Words of texts, and how frequent they are in a training text."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from lmgauge.evaluation.words.units import Units, at_white_space, words_of
+from lmgauge.evaluation.words.units import Units, WordFrequencies, at_white_space, bare, words_of
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer
@@ -51,3 +52,29 @@ def test_what_was_given_is_what_a_word_begins_behind() -> None:
         part = replace(segments, starts=np.array([begin, 9]), given_starts=np.array([0, 9]))
         units = replace(units, starts=np.array([begin]))
         assert at_white_space(part, units)[0].tolist() == [expected]
+
+
+def test_zipf_scale() -> None:
+    """van Heuven et al. (2014): log10 of the count and one, per million of tokens and types, and 3."""
+    text = Corpus.from_strings(["The cat saw the dog.", "The dog!", ""], block_bytes=8)
+    values, counts = WordFrequencies(text, make_tokenizer("whitespace")).of(["the", "Dog", "«cat»", "bird", "--"])
+    assert counts.tolist() == [3, 2, 1, 0, 0]
+    tokens, types = 7, 4
+    expected = [math.log10((count + 1) / ((tokens + types) / 1e6)) + 3 for count in (3, 2, 1, 0, 0)]
+    assert values.round(12).tolist() == [round(value, 12) for value in expected]
+
+
+def test_bare_words() -> None:
+    assert [bare(word) for word in ("'Don't", "U.S.", "...", "Über-", "3.14,", "")] == [
+        "don't",
+        "u.s",
+        "...",
+        "über",
+        "3.14",
+        "",
+    ]
+
+
+def test_nothing_to_count_in() -> None:
+    values, counts = WordFrequencies(Corpus.from_strings([""]), make_tokenizer("whitespace")).of(["a"])
+    assert (values.tolist(), counts.tolist()) == ([9.0], [0])

@@ -2,7 +2,7 @@
 
 # Counted are the tokens that have at least as many tokens of their segment before them as the longest context holds: only
 # they can be seen with every length. Sums are exact; intervals and tests are over documents. Where all is one document, or
-# documents are not known, stretches of tokens stand for them, of which `numerics.intervals.spread` tells how alike neighbors
+# documents are not known, spans of tokens stand for them, of which `numerics.intervals.spread` tells how alike neighbors
 # are.
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _difference(step: ContextStep) -> dict[str, Any]:
     return own | _ends(step, "difference_") | {"p_value": step.p_value, "p_value_holm": step.p_value_holm}
 
 
-_FEW_STRETCHES = 30
+_FEW_SPANS = 30
 
 
 def context_curve(
@@ -183,19 +183,19 @@ def context_curve(
     """Score the same tokens under each length."""
     # models: the same model with each of the lengths, in order; blocks: the segments of the text that are long enough, and
     # the numbers of all events and segments (`models.network.long_segments`); stride: tokens from one window to the next.
-    parts: list[Stretches] = []
+    parts: list[Spans] = []
     done = 0
 
     def add(block: Segments, batches: list[ScoreBatch]) -> int:
         block, batches = with_same_events(block, batches)
         if len(batches[0]):
-            parts.append(stretches_of(block, batches, contexts[-1], models[0].context_policy))
+            parts.append(spans_of(block, batches, contexts[-1], models[0].context_policy))
         return block.byte_count()
 
     for size in score_together(models, blocks, add, spans=True, threads=threads):
         done += size
         say_progress(f"scored {done / 1e6:,.0f} MB")
-    sums = Stretches.joined(parts) if parts else None
+    sums = Spans.joined(parts) if parts else None
     if sums is None or not sums.events:
         longest = contexts[-1]
         raise InputError(
@@ -226,7 +226,7 @@ def context_curve(
     )
 
 
-def _spreads(sums: Stretches, k: int) -> list[Spread | None]:
+def _spreads(sums: Spans, k: int) -> list[Spread | None]:
     # Nats per token and per byte under a length, with how sure they are; None where a token has probability 0.
     if sums.zeros[:, k].any():
         return [None, None]
@@ -234,7 +234,7 @@ def _spreads(sums: Stretches, k: int) -> list[Spread | None]:
     return [spread(-sums.nats[:, k], sizes, sums.documents, total=total) for sizes in sums.sizes.T]
 
 
-def _point(sums: Stretches, k: int, context: int, *, bound: bool) -> ContextPoint:
+def _point(sums: Spans, k: int, context: int, *, bound: bool) -> ContextPoint:
     zeros = int(sums.zeros[:, k].sum())
     nats = -math.inf if zeros else exact_to_nats(sums.exact[k])
     per_token, per_byte = (_in_bits(over, cost=True) for over in _spreads(sums, k))
@@ -250,7 +250,7 @@ def _point(sums: Stretches, k: int, context: int, *, bound: bool) -> ContextPoin
     )
 
 
-def _step(sums: Stretches, k: int, contexts: Sequence[int]) -> ContextStep:
+def _step(sums: Spans, k: int, contexts: Sequence[int]) -> ContextStep:
     shorter, longer = contexts[k : k + 2]
     zeros = sums.zeros[:, k] + sums.zeros[:, k + 1]
     if zeros.any():
@@ -285,7 +285,7 @@ def _independence(lead: Spread, by: str) -> str:
     alike = "neighbors do not look alike"
     if lead.alike > 1.0:
         alike = f"neighbors are alike, which makes the interval {lead.alike:.2g} times as wide as for independent ones"
-    return f"{why}; of {lead.units:,} stretches of {STRETCH} tokens {alike}"
+    return f"{why}; of {lead.units:,} spans of {SPAN} tokens {alike}"
 
 
 def _signature(origin: Origin, contexts: Sequence[int], stride: int, events: int, sha256: str, independent: str) -> str:
@@ -304,7 +304,7 @@ def _signature(origin: Origin, contexts: Sequence[int], stride: int, events: int
     return str(Signature(parts, head="contexts"))
 
 
-def _notes(sums: Stretches, blocks: Any, contexts: Sequence[int], stride: int, lead: Spread | None) -> Iterator[str]:
+def _notes(sums: Spans, blocks: Any, contexts: Sequence[int], stride: int, lead: Spread | None) -> Iterator[str]:
     shortest, longest = contexts[0], contexts[-1]
     yield (
         f"counted are {sums.events:,} of {blocks.events:,} tokens, those with {longest:,} or more before them: in "
@@ -316,31 +316,31 @@ def _notes(sums: Stretches, blocks: Any, contexts: Sequence[int], stride: int, l
     )
     if sums.zeros.any():
         yield "a counted token has probability zero: figures with it are infinite, and no test can be made of them"
-    if lead is not None and lead.unit == UNKNOWN and lead.units < _FEW_STRETCHES:
-        yield f"only {lead.units} stretches of {STRETCH} tokens: the interval is rough"
+    if lead is not None and lead.unit == UNKNOWN and lead.units < _FEW_SPANS:
+        yield f"only {lead.units} spans of {SPAN} tokens: the interval is rough"
     elif not sums.zeros.any() and (lead is None or lead.unit != UNKNOWN):
         yield from caveats(lead)
 
 
-STRETCH = 64
+SPAN = 64
 """Counted tokens of a segment that are summed up together, at most."""
 
 
 @dataclass(frozen=True)
-class Stretches:
-    """The counted tokens of a block, or of a text, summed up by stretches."""
+class Spans:
+    """The counted tokens of a block, or of a text, summed up by spans."""
 
     exact: tuple[int, ...]  # of each length the sum over all, multiples of 2^-80 nats, without tokens of probability zero
-    nats: Floats  # float64 [stretches, lengths], the same of each stretch, rounded
-    zeros: Ints  # int64 [stretches, lengths], tokens of probability zero
-    sizes: Floats  # float64 [stretches, 2], tokens and bytes
-    segments: Ints  # int64 [stretches]
-    documents: Ints | None  # int64 [stretches]; None where documents are not known
+    nats: Floats  # float64 [spans, lengths], the same of each span, rounded
+    zeros: Ints  # int64 [spans, lengths], tokens of probability zero
+    sizes: Floats  # float64 [spans, 2], tokens and bytes
+    segments: Ints  # int64 [spans]
+    documents: Ints | None  # int64 [spans]; None where documents are not known
     oov: int  # counted tokens that are unseen words
     lossy: int  # segments that their tokens do not spell exactly
 
     @classmethod
-    def joined(cls, blocks: Sequence[Stretches]) -> Stretches:
+    def joined(cls, blocks: Sequence[Spans]) -> Spans:
         """Return those of all blocks as one."""
         nats, zeros, sizes, segments = (
             np.concatenate([getattr(block, name) for block in blocks]) for name in ("nats", "zeros", "sizes", "segments")
@@ -368,15 +368,15 @@ class Stretches:
         return int(self.sizes[:, 1].sum())
 
 
-def stretches_of(block: Segments, batches: Sequence[ScoreBatch], longest: int, policy: ContextPolicy) -> Stretches:
-    """Return the stretches of a block, from its scores under each length."""
+def spans_of(block: Segments, batches: Sequence[ScoreBatch], longest: int, policy: ContextPolicy) -> Spans:
+    """Return the spans of a block, from its scores under each length."""
     table = batches[0]
     ranges = ranges_by_event([table])
     # The first event of a segment that has a row has this many tokens before it.
     before = ranges.position + (0 if policy.first == "uniform" else 1)
     counted = before >= longest
-    # Within a segment: 0 for what is not counted, then the stretches.
-    number = np.where(counted, 1 + (before - longest) // STRETCH, 0)
+    # Within a segment: 0 for what is not counted, then the spans.
+    number = np.where(counted, 1 + (before - longest) // SPAN, 0)
     begins = np.flatnonzero(np.diff(ranges.segment, prepend=-1) | np.diff(number, prepend=-1))
     events = np.diff(begins, append=len(table))
     used = counted[begins]
@@ -385,7 +385,7 @@ def stretches_of(block: Segments, batches: Sequence[ScoreBatch], longest: int, p
     zeros = np.column_stack([part.zeros for part in sums])[used]
     nats = np.column_stack([part.nats() for part in sums])[used]
     sizes = np.add.reduceat(range_sizes(scored_text(block, [policy]), ranges)[:, 0], begins)
-    return Stretches(
+    return Spans(
         tuple(part.totals(np.where(used, 0, 1), 2)[0] for part in sums),
         np.where(zeros > 0, 0.0, nats),
         zeros,

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.distributions.blocks import by_event, distributions_of, of_events, rows_among
-from lmgauge.distributions.forecasts import DECADES, TENTHS, Forecasts, bins_of
 from lmgauge.distributions.reduce import reduced
-from lmgauge.distributions.reductions import Columns
+from lmgauge.distributions.reductions import DECADES, TENTHS, Columns, Forecasts, bins_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.options import DEFAULT_CONTEXTS
 from lmgauge.evaluation.runs import Run, lockstep

@@ -30,7 +30,7 @@ from lmgauge.evaluation.divergence.base_file import (
     whole_rows,
     writing_base,
 )
-from lmgauge.evaluation.divergence.results import SavedBase, Storage
+from lmgauge.evaluation.divergence.divergence_result import SavedBase, Storage
 from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.divergence.storage_bounds import storage_of
 from lmgauge.evaluation.options import DivergenceSettings, StoringSettings

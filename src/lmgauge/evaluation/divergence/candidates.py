@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.evaluation.divergence.divergence_result import CandidateTest
 from lmgauge.evaluation.divergence.figures import PairEvents, PairRows
-from lmgauge.evaluation.divergence.results import CandidateTest
 from lmgauge.evaluation.evaluate import Evaluator, sum_block
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.run_folder import RunFolders, run_settings

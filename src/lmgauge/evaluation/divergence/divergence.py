@@ -16,8 +16,8 @@ from lmgauge.distributions.blocks import of_events
 from lmgauge.evaluation.diagnosis.costs import TokenCost, TokenCosts
 from lmgauge.evaluation.divergence.bases import Base, ModelFacts
 from lmgauge.evaluation.divergence.candidates import CandidateSums, candidate_tests
+from lmgauge.evaluation.divergence.divergence_result import CandidateDivergences, Divergence
 from lmgauge.evaluation.divergence.figures import PairEvents, PairRows, collect, figures_of, worst_tokens
-from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.evaluation.origin import normalizer_of

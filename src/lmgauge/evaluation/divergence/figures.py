@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lmgauge.distributions.reductions import Columns
 from lmgauge.errors import InputError
-from lmgauge.evaluation.divergence.results import Figure, TokenErrors, WorstToken
+from lmgauge.evaluation.divergence.divergence_result import Figure, TokenErrors, WorstToken
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats

@@ -15,7 +15,7 @@ from lmgauge.errors import InputError
 from lmgauge.readable import visible
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.divergence.results import Divergence
+    from lmgauge.evaluation.divergence.divergence_result import Divergence
 
 _KL_QUANTILES = ("100", "99.9", "99", "95", "90", "50", "10", "5", "1", "0.1", "0")
 _P_QUANTILES = ("100", "99.9", "99", "95", "90", "75", "50", "25", "10", "5", "1", "0.1", "0")

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.divergence.base_file import BaseFile
-from lmgauge.evaluation.divergence.results import Storage, StorageError
+from lmgauge.evaluation.divergence.divergence_result import Storage, StorageError
 from lmgauge.numerics.units import LN_2
 
 Floats = NDArray[np.float64]

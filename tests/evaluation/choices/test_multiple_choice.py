@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.choices.prefer import prefer_pairs
+from lmgauge.evaluation.choices.multiple_choice import prefer_pairs
 
 LINES = ["the cat sits", "the cats sit", "a dog sits", "the dogs sit", "the dog sees the cats"]
 WORDS = ("the", "cat", "cats", "sits", "sit", "dog")

@@ -11,13 +11,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.choices.results import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
+from lmgauge.evaluation.choices.accuracies import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.exact import Floats, Ints
 from lmgauge.numerics.proportions import mcnemar_p_value, wilson_interval
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
 
+Flags = NDArray[np.bool_]
+
 PAIRS, QUESTIONS = "pairs", "questions"
 _DIGITS = 12
 _TEXTS_IN_BLOCK = 8192
@@ -47,7 +49,7 @@ class _Texts:
 
     counts: list[int]
     nats: Floats
-    unseen: NDArray[np.bool_]
+    unseen: Flags
     sizes: Ints
     places: list[str]
     strings: list[str]
@@ -84,7 +86,7 @@ def prefer_pairs(
             f"there are {first:,} good texts and {second:,} bad ones: each good text needs its bad one, in the same order"
         )
     count = np.arange(first)
-    ids = texts.ids or texts.places
+    ids = (texts.ids or texts.places)[:first]
     return _Choosing(models, names, _Items(PAIRS, texts, np.tile(count, 2), count, texts.groups, ids)).result()
 
 
@@ -157,26 +159,24 @@ def _tallies(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list
 def _score(models: Sequence[LanguageModel], corpora: Sequence[Corpus], threads: int | None) -> _Texts:
     _refuse_running(models, "texts to choose from need")
 
-    def summed(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, Floats, NDArray[np.bool_]]:
+    def summed(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, Floats, Flags]:
         nats = [Tally.of(batch).per_segment().nats for batch in batches]
-        return block, np.stack(nats), np.stack([_with_unseen(batch) for batch in batches])
+        unseen = [np.isin(batch.segments, batch.row_segments()[batch.kind == OOV]) for batch in batches]
+        return block, np.stack(nats), np.stack(unseen)
 
-    counts, groups = [0] * len(corpora), list[str]()
-    sizes, places, strings, ids = [np.zeros(0, np.int64)], list[str](), list[str](), list[str]()
-    nats, unseen = [np.zeros((len(models), 0))], [np.zeros((len(models), 0), np.bool_)]
-    for number, corpus in enumerate(corpora):
-        for block, of_block, flags in score_together(models, corpus, summed, threads=threads):
-            counts[number] += len(block)
-            nats.append(of_block)
-            unseen.append(flags)
-            sizes.append(block.ends - block.starts)
-            places += [f"{block.source}:{line}" for line in block.lines().tolist()]
-            strings += [block.text(i).decode() for i in range(len(block))]
-            ids += next(iter(block.labels.values()), [])
-            groups += [] if block.groups is None else [corpus.group_names[code] for code in block.groups.tolist()]
-        if not counts[number]:
+    scored: list[tuple[Segments, Floats, Flags]] = []
+    counts, groups = list[int](), list[str]()
+    for corpus in corpora:
+        own = list(score_together(models, corpus, summed, threads=threads))
+        counts.append(sum(len(block) for block, *_ in own))
+        if not counts[-1]:
             raise InputError("the text holds nothing to choose from")
-    lengths = np.concatenate(sizes)
+        codes = [block.groups for block, *_ in own if block.groups is not None]
+        groups += [corpus.group_names[code] for of_block in codes for code in of_block.tolist()]
+        scored += own
+    blocks, nats, unseen = zip(*scored, strict=True)
+    lengths = np.concatenate([block.ends - block.starts for block in blocks])
+    places = [f"{block.source}:{line}" for block in blocks for line in block.lines().tolist()]
     if not lengths.all():
         raise InputError(f"{places[int(np.argmin(lengths))]}: a text to choose from is empty")
     return _Texts(
@@ -185,19 +185,12 @@ def _score(models: Sequence[LanguageModel], corpora: Sequence[Corpus], threads: 
         np.concatenate(unseen, axis=1),
         lengths,
         places,
-        strings,
+        [block.text(i).decode() for block in blocks for i in range(len(block))],
         groups or None,
-        ids,
+        [one for block in blocks for one in next(iter(block.labels.values()), [])],
         tuple(dict.fromkeys(corpus.report.sha256 for corpus in corpora)),
         tuple(dict.fromkeys(note for corpus in corpora for note in corpus.report.notes())),
     )
-
-
-def _with_unseen(batch: ScoreBatch) -> NDArray[np.bool_]:
-    # Which segments have a word that the model does not know, bool [segments].
-    segment = np.repeat(np.arange(len(batch.segments)), batch.segment_events)
-    flags: NDArray[np.bool_] = np.bincount(segment[batch.kind == OOV], minlength=len(batch.segments)) > 0
-    return flags
 
 
 @dataclass(frozen=True)
@@ -335,23 +328,26 @@ class _Choosing:
 
     def _rows(self) -> dict[str, list[object]]:
         items, rows = self._items, {name: list[object]() for name in _ROWS}
-        order = np.argsort(items.item, kind="stable")
-        texts_of = np.split(order, np.cumsum(np.bincount(items.item))[:-1])
+        sizes, order = np.bincount(items.item), np.argsort(items.item, kind="stable")
+        firsts = np.cumsum(sizes) - sizes
+        number = np.empty(len(order) + 1, object)  # of each text among those of its item, and None of no text, the last
+        number[order] = np.arange(len(order)) - np.repeat(firsts, sizes)
+
+        def of_items(values: NDArray[Any]) -> list[object]:
+            return [own.tolist() for own in np.split(values[order], firsts[1:])]
+
         for name, nats in zip(self._names, items.texts.nats, strict=True):
-            outcomes = [self._outcomes[name, measure] for measure in MEASURES]
-            for i, own in enumerate(texts_of):
-                place = {int(text): number for number, text in enumerate(own.tolist())}
-                values = (
-                    name,
-                    items.ids[i],
-                    "" if items.groups is None else items.groups[i],
-                    place[int(items.right[i])],
-                    *(place.get(int(outcome.preferred[i])) for outcome in outcomes),
-                    nats[own].tolist(),
-                    items.texts.sizes[own].tolist(),
-                )
-                for column, value in zip(_ROWS, values, strict=True):
-                    rows[column].append(value)
+            columns = (
+                [name] * len(items),
+                items.ids,
+                items.groups or [""] * len(items),
+                number[items.right].tolist(),
+                *(number[self._outcomes[name, measure].preferred].tolist() for measure in MEASURES),
+                of_items(nats),
+                of_items(items.texts.sizes),
+            )
+            for column, values in zip(_ROWS, columns, strict=True):
+                rows[column] += values
         return rows
 
 

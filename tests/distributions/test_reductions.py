@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.distributions.forecasts import Forecasts, bins_of
+from lmgauge.distributions.reductions import Forecasts, bins_of
 from lmgauge.distributions.tile import Tile
 
 SLACK = 1 + 1e-9
