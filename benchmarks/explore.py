@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import numpy as np
 
 from lmgauge import Corpus, evaluate_scores
-from lmgauge.evaluation.run_folder import SCORES_FILE, write_evaluation
+from lmgauge.evaluation.runs import SCORES_FILE, write_evaluation
 from lmgauge.scores import EOS_KIND, ScoreBatch, ScoreWriter, Strings
 
 WORDS = [f"word{number}" for number in range(20_000)]

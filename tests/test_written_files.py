@@ -15,7 +15,7 @@ import pytest
 
 from lmgauge import files
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.run_folder import RunFolders
+from lmgauge.evaluation.runs import RunFolders
 from lmgauge.files import OutputError, locking, writing, writing_directory
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="links, locks and pipes are different on Windows")

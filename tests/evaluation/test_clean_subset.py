@@ -15,7 +15,7 @@ import lmgauge
 from lmgauge import NgramModel
 from lmgauge.cli.main import cli
 from lmgauge.errors import InputError
-from lmgauge.evaluation.clean_subset import SplitEvaluation, split_by_segments
+from lmgauge.evaluation.evaluate import SplitEvaluation, split_by_segments
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.text.documents import Corpus
 

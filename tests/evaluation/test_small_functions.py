@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lmgauge.evaluation import bounds, evaluate
+from lmgauge.evaluation import evaluate, origin
 from lmgauge.evaluation.audit import checks, spelling, subject
-from lmgauge.evaluation.comparison import documents
+from lmgauge.evaluation.comparison import comparability
 
 
 def test_results() -> None:
@@ -22,12 +22,12 @@ def test_spelling() -> None:
     assert spelling.byte_named("<0xZZ>") is None
 
 
-def test_bounds() -> None:
-    assert bounds.lossy_reason(bounds.Origin("mine", unit="word")).short == "white space lost"
+def test_origin() -> None:
+    assert origin.lossy_reason(origin.Origin("mine", unit="word")).short == "white space lost"
 
 
-def test_documents() -> None:
-    assert documents.choose_documents([], [], None, asked=False).by == "unknown"
+def test_comparability() -> None:
+    assert comparability.choose_documents([], [], None, asked=False).by == "unknown"
 
 
 def test_notes() -> None:

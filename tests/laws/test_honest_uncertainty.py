@@ -30,8 +30,7 @@ from scipy import stats
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.evaluation.comparison.paired_segments import Paired
-from lmgauge.evaluation.tally import Tally
+from lmgauge.evaluation.tally import Paired, Tally
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.scores import ScoreBatch

@@ -160,7 +160,7 @@ def ngram_rungs(
 def your_rungs(models: Models, scored: Corpus, rungs: NgramRungs, folder: Path | None) -> Iterator[MeasuredRung]:
     """Yield what models of the user make of the text, or have made of it."""
     from lmgauge.evaluation.ladder import measure, of_run, rung_of
-    from lmgauge.evaluation.run_folder import EVALUATION_FILE
+    from lmgauge.evaluation.runs import EVALUATION_FILE
     from lmgauge.progress import say_progress
     from lmgauge.records.formats import format_of
 

@@ -83,7 +83,7 @@ def info(what: Model, *, scoring: ScoringOptions = ScoringOptions(), **fields: A
         >>> info(train("laplace", Corpus.from_strings(["a b", "a"]), order=2))["types"]
         [4, 4]
     """
-    from lmgauge.evaluation.run_folder import EVALUATION_FILE
+    from lmgauge.evaluation.runs import EVALUATION_FILE
     from lmgauge.files import local_path
     from lmgauge.memory import bytes_in_memory
 

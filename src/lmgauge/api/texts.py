@@ -117,7 +117,7 @@ def overlap(
         >>> result.contaminated_segments, result.contaminated_bytes
         (1, 10)
     """
-    from lmgauge.evaluation.clean_subset import split_by_segments
+    from lmgauge.evaluation.evaluate import split_by_segments
     from lmgauge.evaluation.runs import about, remembered
     from lmgauge.text.overlap.find import find_overlap
     from lmgauge.text.overlap.find import write_clean as write

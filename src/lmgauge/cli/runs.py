@@ -129,7 +129,7 @@ def subject(
     Args:
         what: TEXT of a model, or a RUN.
     """
-    from lmgauge.evaluation.run_folder import EVALUATION_FILE
+    from lmgauge.evaluation.runs import EVALUATION_FILE
     from lmgauge.records.formats import FORMATS_OF_RECORDS
 
     only = str(what[0]) if len(what) == 1 else "-"

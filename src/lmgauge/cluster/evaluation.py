@@ -21,8 +21,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.evaluate import evaluate, sum_block
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
-from lmgauge.evaluation.run_folder import RunFolders, run_settings
-from lmgauge.evaluation.runs import Run, sha256_of
+from lmgauge.evaluation.runs import Run, RunFolders, run_settings, sha256_of
 from lmgauge.json_text import plain
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel, Traits

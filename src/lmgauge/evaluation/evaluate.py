@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.bounds import bound_reasons
 from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.first_tokens import FirstTokens
-from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.origin import Origin, bound_reasons
 from lmgauge.evaluation.protocol_sums import ProtocolSums, ScoredPart
 from lmgauge.evaluation.results import Evaluation, Evaluations
-from lmgauge.evaluation.runs import lockstep
+from lmgauge.evaluation.runs import Run, about, lockstep
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.figures import FIGURES
 from lmgauge.numerics.independence import caveats, in_signature, in_words
@@ -25,10 +24,12 @@ from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.perplexity import mean_segment_perplexity
 from lmgauge.numerics.units import nats_to_bits, nats_to_scale, perplexity_from_nats
 from lmgauge.progress import say_progress
+from lmgauge.result_list import Result
 from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
 from lmgauge.scores.table import cut
 from lmgauge.scoring import score_together
 from lmgauge.signature import Signature
+from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.threads import thread_count
 from lmgauge.version import NUMBERS_VERSION
@@ -347,3 +348,45 @@ def _spelled_words(tally: Tally) -> str:
         f"{of_tokens} words, spelled letter by letter: {letters:.1f} % of the bits are their letters, {space:.1f} % "
         "the white space between words"
     )
+
+
+CLEAN, CONTAMINATED = "clean", "contaminated"
+
+
+@dataclass(frozen=True, repr=False)
+class SplitEvaluation(Result):
+    """One run in parts."""
+
+    # Their log-probabilities add up to the whole's, exactly.
+
+    whole: Evaluation
+    clean: Evaluation | None  # the segments that are not contaminated; None if there are none
+    contaminated: Evaluation | None  # the others; None if there are none
+
+    def _in_brief(self) -> str:
+        return self.whole._in_brief()
+
+
+def split_by_segments(run: Run, contaminated: NDArray[np.bool_], corpus: Corpus) -> SplitEvaluation:
+    """Evaluate the segments of a run in two parts."""
+    # contaminated: bool [segments of the text], e.g. `Overlap.segment_excluded`; corpus: the text that was scored; it must
+    # be possible to read it again.
+    run = about(run, corpus)
+    evaluator = Evaluator(run.origin)
+    for block, (batch,) in lockstep([run.batches()], corpus, [run.name]):
+        if block is None:  # there is a text
+            continue
+        codes = contaminated[block.first : block.first + len(block)].astype(np.int32)
+        if len(codes) < len(block):
+            break
+        evaluator.add(sum_block(batch, replace(block, groups=codes), by_group=True))
+    if corpus.report.segments != len(contaminated):
+        raise InputError(
+            f"the run's text has {corpus.report.segments:,} segments, not {len(contaminated):,}: read it in the same way"
+        )
+    sums, sha256 = evaluator.tallies, run.text_sha256
+    clean, others = (
+        evaluator.finish(part, name, text_sha256=sha256) if part in sums and sums[part].total_events else None
+        for part, name in enumerate((CLEAN, CONTAMINATED))
+    )
+    return SplitEvaluation(evaluator.finish(text_sha256=sha256), clean, others)

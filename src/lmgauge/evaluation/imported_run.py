@@ -13,7 +13,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.evaluation.run_folder import SCORES_FILE, RunFolders
+from lmgauge.evaluation.runs import SCORES_FILE, RunFolders
 from lmgauge.evaluation.tally import Tally
 from lmgauge.files import naming
 from lmgauge.readable import visible

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
@@ -25,7 +24,7 @@ from lmgauge.evaluation.options import Outputs
 from lmgauge.evaluation.output_files import evaluated
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep
-from lmgauge.evaluation.tally import SegmentSums, Tally
+from lmgauge.evaluation.tally import Paired, SegmentSums, Tally
 from lmgauge.files import folder_named
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.significance import holm_adjusted
@@ -63,54 +62,25 @@ def measure(
 ) -> MeasuredRung:
     """Score a text with a model, and keep its run where there is a folder for it."""
     # began: when its training did; how: threads and scoring, as of `evaluated`.
-    costs, began, policies = SegmentCosts(), began or time.perf_counter(), [model.context_policy]
+    began, policies = began or time.perf_counter(), [model.context_policy]
+    costs: list[Paired] = []
 
     def watch(index: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
-        costs.add(scored_text(block, policies), tally.per_segment())
+        costs.append(segment_costs(scored_text(block, policies), tally.per_segment()))
 
     outputs = Outputs(None if folder is None else folder / folder_named(name.replace(" ", "-")))
     (result,) = evaluated([model], [name], corpus, outputs, watch=watch, **how)
-    return rung_of(result, costs.finish(), what, seconds=time.perf_counter() - began, own=own)
+    return rung_of(result, costs, what, seconds=time.perf_counter() - began, own=own)
 
 
-class SegmentCosts:
-    """What one model makes of each segment of a text, collected block by block."""
-
-    def __init__(self) -> None:
-        none = np.zeros(0, np.int64)
-        self._blocks = [(np.zeros(0), none, np.zeros(0), none)]
-
-    def add(self, block: Segments, sums: SegmentSums) -> None:
-        """Add a block."""
-        # block: segments of the text, all of them in order; sums: of the model's rows of these segments, nats, float64
-        # [segments].
-        at = sums.segments - block.first
-        nats, zeros = np.zeros(len(block)), np.zeros(len(block), np.int64)
-        nats[at], zeros[at] = sums.nats, sums.zeros
-        sizes = (block.ends - block.starts + block.terminator).astype(np.float64)
-        self._blocks.append((nats, zeros, sizes, np.asarray([] if block.documents is None else block.documents, np.int64)))
-
-    def finish(self) -> SegmentColumns:
-        """Return the columns of the whole text."""
-        nats, zeros, sizes, documents = (np.concatenate(column) for column in zip(*self._blocks, strict=True))
-        return SegmentColumns(nats, zeros, sizes, documents if len(documents) else None)
-
-
-@dataclass(frozen=True)
-class SegmentColumns:
-    """Per segment of a text: log-probability in nats (-inf with an event of probability zero), such events, bytes."""
-
-    # `documents` has the number of the document of each; None where documents are not known.
-
-    nats: Floats
-    zeros: NDArray[np.int64]
-    bytes: Floats
-    documents: NDArray[np.int64] | None
-
-    def interval(self, total: float) -> tuple[float, float] | None:
-        """Return 95 %, low and high, of the bits per byte, in all `total` nats; None where infinite or of few segments."""
-        over = None if self.zeros.any() else ratio_interval(-self.nats, self.bytes, self.documents, total=total)
-        return None if over is None else (nats_to_bits(over.low), nats_to_bits(over.high))
+def segment_costs(block: Segments, sums: SegmentSums) -> Paired:
+    """Return what each segment of a block costs a model, and its bytes."""
+    # block: segments of the text, its line ends as the model counts them; sums: of the model's rows of these segments.
+    at = sums.segments - block.first
+    nats, zeros = np.zeros(len(block)), np.zeros(len(block), np.int64)
+    nats[at], zeros[at] = sums.nats, sums.zeros
+    sizes = (block.ends - block.starts + block.terminator).astype(np.float64)
+    return Paired((nats,), zeros, sizes[:, None], block.documents)
 
 
 @dataclass(frozen=True)
@@ -138,7 +108,7 @@ class MeasuredRung:
 
     rung: Baseline
     evaluation: Evaluation = field(repr=False)
-    costs: SegmentColumns | None = field(default=None, repr=False)
+    costs: Paired | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -232,13 +202,17 @@ class Ladder(Result):
 
 
 def rung_of(
-    evaluation: Evaluation, costs: SegmentColumns, what: str, *, seconds: float | None = None, own: bool = False
+    evaluation: Evaluation, parts: Sequence[Paired], what: str, *, seconds: float | None = None, own: bool = False
 ) -> MeasuredRung:
     """Return an evaluated model as a rung."""
-    # costs: what each segment costs, nats, float64 [segments].
+    # parts: what each segment costs, block by block.
     if evaluation.bits_per_byte is None or not evaluation.bytes:
         raise InputError(f"{evaluation.model}: bits per byte are not known, as the text has no bytes")
     exact = evaluation.scored_share in (None, 1.0) and not evaluation.bits_per_byte_is_bound
+    costs = Paired.joined(parts)
+    over = None
+    if exact and not costs.zeros.any():
+        over = ratio_interval(-costs.nats[0], costs.sizes[:, 0], costs.documents, total=-evaluation.log_probability)
     rung = Baseline(
         evaluation.model,
         what,
@@ -246,21 +220,21 @@ def rung_of(
         evaluation.bits_per_byte,
         trained=not own,
         own=own,
-        interval=costs.interval(-evaluation.log_probability) if exact else None,
+        interval=None if over is None else (nats_to_bits(over.low), nats_to_bits(over.high)),
         seconds=seconds,
     )
     return MeasuredRung(rung, evaluation, costs if exact else None)
 
 
-def of_run(run: Run, corpus: Corpus) -> tuple[Evaluation, SegmentColumns]:
+def of_run(run: Run, corpus: Corpus) -> tuple[Evaluation, list[Paired]]:
     """Evaluate a run's scores together with the text."""
     # Raises InputError: the run was changed, or is of another text.
-    run, costs = about(run, corpus), SegmentCosts()
+    run, costs = about(run, corpus), list[Paired]()
     evaluation = evaluate_scores(run.batches(), origin=run.origin, corpus=corpus)
     for block, (table,) in lockstep([run.batches()], corpus, [run.name]):
         if block is not None:
-            costs.add(scored_text(block, [run.origin.policy]), Tally.of(table).per_segment())
-    return evaluation, costs.finish()
+            costs.append(segment_costs(scored_text(block, [run.origin.policy]), Tally.of(table).per_segment()))
+    return evaluation, costs
 
 
 def ladder_of(
@@ -315,7 +289,7 @@ def _step(better: MeasuredRung, worse: MeasuredRung) -> LadderStep:
     names = better.rung.name, worse.rung.name
     difference = worse.rung.bits_per_byte - better.rung.bits_per_byte
     zeros = first.zeros + second.zeros
-    paired = Paired((first.nats, second.nats), zeros, first.bytes[:, None], first.documents)
+    paired = Paired(first.nats + second.nats, zeros, first.sizes, first.documents)
     spread = None if zeros.any() else paired.spreads()[0]
     if spread is None:
         return LadderStep(*names, difference, None, None)

@@ -103,6 +103,14 @@ class Outputs:
         refuse_replacing(files, [*inputs, *(os.fspath(path) for path in read)])
 
 
+def with_kept(columns: Sequence[str], kept: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of rows, and behind them those of the fields that are carried along."""
+    taken = next((name for name in kept if name in columns), None)
+    if taken is not None:
+        raise UsageError(f"keep: rows have a column {taken!r} of their own; give the field of the text another name")
+    return (*columns, *kept)
+
+
 @settings
 class DiagnosisSettings:
     """What a diagnosis works out, and how much of it.

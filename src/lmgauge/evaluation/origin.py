@@ -1,10 +1,13 @@
-"""Where a score table comes from: the model behind it, as signatures, run folders and stored tables name it."""
+"""Where a score table comes from, as signatures and run folders name it, and why its bits are lower bounds.
+
+A bound is there where a model was not asked to predict part of the text, or was spared it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.decoding import decode
@@ -98,3 +101,44 @@ class Origin:
     def documents_of_table(self) -> str:
         """Return what the documents are that a table names: those of another program are known by their column only."""
         return "column document" if self.documents_by == UNKNOWN else self.documents_by
+
+
+class BoundReason(NamedTuple):
+    """One reason."""
+
+    short: str  # a few words, for tables
+    sentence: str
+
+
+_UNSEEN = BoundReason("unseen words", "unseen words are one event <unk>, cheaper to predict than they are")
+_CLOSED = BoundReason("unseen words", "unseen words are impossible")
+_FIRST = BoundReason("first tokens not scored", "what comes first in a context is not scored")
+_SPACE = BoundReason("white space lost", "the tokens do not give back all white space")
+_ALTERED = BoundReason(
+    "text altered by the tokenizer or read as special tokens",
+    "the tokenizer alters some of the text, or reads it as special tokens",
+)
+_NORMALIZED = BoundReason(
+    "text changed by the normalizer", "the normalizer makes some of the text simpler, and so cheaper to predict"
+)
+
+
+def bound_reasons(origin: Origin, oov: int, lossy_segments: int) -> list[BoundReason]:
+    """Return why bits are lower bounds; empty where they are exact."""
+    # lossy_segments: segments that their tokens do not give back exactly.
+    # [reason.short for reason in bound_reasons(Origin("mine"), 3, 0)] -> ['unseen words']
+    reasons = []
+    if oov:
+        reasons.append(_CLOSED if origin.oov_policy == "closed" else _UNSEEN)
+    if lossy_segments:
+        reasons.append(lossy_reason(origin))
+    return reasons
+
+
+def lossy_reason(origin: Origin) -> BoundReason:
+    """Return why the tokens of a model do not give back a text, where they do not."""
+    if origin.policy.first_bytes_move:
+        return _FIRST
+    if "normalizer" in origin.fingerprints:
+        return _NORMALIZED
+    return _SPACE if origin.loses_white_space_only else _ALTERED

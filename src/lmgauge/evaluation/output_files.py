@@ -1,36 +1,156 @@
-"""Files that an evaluation writes while a text is scored: run folders, rows of segments, of tokens and of words."""
+"""Files that an evaluation writes while a text is scored, and the rows in them: of segments, of tokens and of words."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from lmgauge.context_policy import ContextPolicy
+from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.evaluate import Watch, evaluate
-from lmgauge.evaluation.options import Outputs
+from lmgauge.evaluation.options import Outputs, with_kept
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluations
-from lmgauge.evaluation.row_files import (
-    ID_COLUMN,
-    SEGMENT_COLUMNS,
-    TOKEN_COLUMNS,
-    segment_rows,
-    token_rows,
-    with_kept,
-)
-from lmgauge.evaluation.run_folder import RunFolders, run_settings
-from lmgauge.evaluation.tally import Tally
+from lmgauge.evaluation.runs import Run, RunFolders, lockstep, run_settings
+from lmgauge.evaluation.tally import SegmentSums, Tally
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.result_list import writing_rows, writing_table
-from lmgauge.scores import ScoreBatch
+from lmgauge.scores import EOS_KIND, KINDS, ScoreBatch
+from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lmgauge.evaluation.words.rows import WordRows, WordSettings
     from lmgauge.evaluation.words.units import Units
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
+    from lmgauge.text.segments import Segments
+
+TOKEN_COLUMNS = ("model", "segment", "start", "end", "token", "logprob", "kind", "context")
+SEGMENT_COLUMNS = (
+    *("model", "segment", "group", "events", "logprob", "perplexity", "zero_probability_events"),
+    *("id", "document", "tokens", "oov", "bytes"),
+)
+ID_COLUMN = "id"
+
+
+def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequence[Any]]:
+    """Return a row for each event of a batch, as columns."""
+    # batch: the scores of the segments of a block, nats.
+    tokens = batch.strings.tokens
+    count = len(batch)
+    segments = batch.row_segments()
+    ids = block.identifiers()
+    return {
+        "model": [model] * count,
+        "segment": segments.tolist(),
+        "start": batch.starts().tolist(),
+        "end": batch.ends.tolist(),
+        "token": [tokens[i] for i in batch.token_ids.tolist()],
+        "logprob": batch.logprob.tolist(),
+        "kind": [KINDS[k] for k in batch.kind.tolist()],
+        "context": [""] * count,
+        ID_COLUMN: [ids[i] for i in (segments - block.first).tolist()],
+        **dict(_more_columns(batch)),
+        **block.kept(segments - block.first),
+    }
+
+
+def _more_columns(batch: ScoreBatch) -> Iterator[tuple[str, list[Any]]]:
+    tokens = batch.strings.tokens
+    for name, values in batch.extra.items():
+        if name == "top_ids":
+            yield "top_tokens", [[tokens[i] for i in row] for row in values.tolist()]
+        else:
+            yield name, values.tolist()
+
+
+def segment_rows(
+    model: str,
+    batch: ScoreBatch,
+    sums: SegmentSums,
+    block: Segments | None,
+    group_names: Sequence[str],
+    context_policy: ContextPolicy,
+) -> dict[str, Sequence[Any]]:
+    """Return a row for each segment of a batch, as columns; those that only the text tells are null without it."""
+    import numpy as np
+
+    count = len(sums.segments)
+    of_row = np.repeat(np.arange(count), batch.segment_events)
+    with np.errstate(over="ignore"):
+        perplexity = np.exp(-sums.nats / sums.events)
+    columns: dict[str, Sequence[Any]] = {
+        "model": [model] * count,
+        "segment": sums.segments.tolist(),
+        "events": sums.events.tolist(),
+        "logprob": sums.nats.tolist(),
+        "perplexity": perplexity.tolist(),
+        "zero_probability_events": sums.zeros.tolist(),
+        "tokens": np.bincount(of_row[batch.kind != EOS_KIND], minlength=count).tolist(),
+        "oov": np.bincount(of_row[batch.unseen()], minlength=count).tolist(),
+    }
+    if block is None:
+        return columns | dict.fromkeys(("group", ID_COLUMN, "document", "bytes"), [None] * count)
+    of_block, ids = sums.segments - block.first, block.identifiers()
+    return columns | {
+        "group": [""] * count if block.groups is None else [group_names[g] for g in block.groups[of_block].tolist()],
+        ID_COLUMN: [ids[i] for i in of_block.tolist()],
+        "document": [""] * count if block.documents is None else block.documents[of_block].tolist(),
+        "bytes": segment_bytes(block, batch, context_policy).tolist(),
+        **block.kept(of_block),
+    }
+
+
+Rows = Literal["segment", "token"]
+
+
+def rows_of_run(run: Run, text: Corpus | None, rows: Rows) -> pa.Table:
+    """Return the rows of a run; what only the text tells is null without it."""
+    import pyarrow as pa
+
+    columns_of = _segments if rows == "segment" else _tokens
+    blocks = lockstep([run.batches()], text, [run.name])
+    parts = [pa.table(columns_of(run, text, block, batch)) for block, (batch,) in blocks if len(batch)]
+    return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+
+def _segments(run: Run, text: Corpus | None, block: Segments | None, batch: ScoreBatch) -> dict[str, Any]:
+    if block is None:  # what has no rows is not known
+        some = batch.segment_events > 0
+        events, lossy = batch.segment_events[some], np.zeros(0, bool)
+        batch = replace(batch, segments=batch.segments[some], segment_events=events, lossy=lossy)
+    groups, policy = [] if text is None else text.group_names, ContextPolicy.parse(run.origin.context)
+    columns = segment_rows(run.name, batch, Tally.of(batch).per_segment(), block, groups, policy)
+    return _in_order(SEGMENT_COLUMNS, columns, text)
+
+
+def _tokens(run: Run, text: Corpus | None, block: Segments | None, batch: ScoreBatch) -> dict[str, Any]:
+    import pyarrow as pa
+
+    place = batch.row_segments() - (0 if block is None else block.first)
+    ids = pa.nulls(len(batch), pa.string()) if block is None else pa.array(block.identifiers()).take(pa.array(place))
+    columns = {"model": pa.repeat(run.name, len(batch)), ID_COLUMN: ids}
+    stored = batch.to_arrow()
+    for name, values in zip(stored.schema.names, stored.columns, strict=True):
+        columns[name] = values.cast(pa.string()) if name in ("token", "kind") else values
+    return _in_order(columns, columns if block is None else columns | block.kept(place), text)
+
+
+def _in_order(own: Iterable[str], columns: Mapping[str, Any], text: Corpus | None) -> dict[str, Any]:
+    # Columns with bits behind the log-probabilities, and the fields that are carried along last.
+    names = list(with_kept(tuple(own), () if text is None else text.kept))
+    names.insert(names.index("logprob") + 1, "bits")
+    bits = nats_to_bits(-np.asarray(columns["logprob"], np.float64))
+    return {name: bits if name == "bits" else columns[name] for name in names}
+
 
 _IN_ROWS = {"top": ("top_tokens", "top_logprobs"), "moments": ("mean_logprob", "logprob_deviation")}
 """The names that columns asked for have in rows, where they are others."""

@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.runs import Run, lockstep
-from lmgauge.evaluation.slicing.cuts import Cuts
+from lmgauge.evaluation.slicing.cuts import Cuts, range_words
 from lmgauge.evaluation.slicing.ranges import Floats, Ints, ranges_by_event, shared_ranges
-from lmgauge.evaluation.slicing.slices import range_words
 from lmgauge.evaluation.slicing.sums import Cut
-from lmgauge.evaluation.spelled_parts import spelled_parts
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import ScoreBatch
+from lmgauge.scores import SEPARATOR, SPELLING, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -413,3 +411,14 @@ def _round_edges(low: float, high: float) -> tuple[float, ...]:
     first, last = math.floor(low / step), math.floor(high / step) + 1
     places = max(0, 1 - math.floor(math.log10(step)))
     return tuple(round(k * step, places) for k in range(first, last + 1))
+
+
+def spelled_parts(table: ScoreBatch) -> dict[str, NDArray[np.float64]]:
+    """Return what of the bits of events is letters and white space, [rows], by column.
+
+    >>> from lmgauge.scores import example_batch
+    >>> spelled_parts(example_batch())
+    {}
+    """
+    # Empty of a model that spells nothing.
+    return {name: nats_to_bits(-table.extra[name]) for name in (SPELLING, SEPARATOR) if name in table.extra}

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.passages import Spans, TopTokens, lead_of
-from lmgauge.evaluation.spelled_parts import spelled_parts
+from lmgauge.evaluation.passages import Spans, TopTokens, lead_of, spelled_parts
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import packed, shown_text

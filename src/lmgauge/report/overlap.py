@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lmgauge.evaluation.clean_subset import CLEAN, CONTAMINATED
+from lmgauge.evaluation.evaluate import CLEAN, CONTAMINATED
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations
 from lmgauge.report.formats import counted, percent, share_of
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.clean_subset import SplitEvaluation
+    from lmgauge.evaluation.evaluate import SplitEvaluation
     from lmgauge.text.overlap.results import Overlap
 
 _LONGEST_TEXT = 240

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.evaluation.diagnosis.spelling_costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN
+from lmgauge.evaluation.diagnosis.costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import percent
 

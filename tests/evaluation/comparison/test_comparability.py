@@ -20,11 +20,12 @@ from lmgauge.evaluation.comparison.comparability import (
     NOTHING,
     SHARED_EVENTS,
     WHOLE,
+    Facts,
     agreements,
+    gather_facts,
     verdicts,
 )
 from lmgauge.evaluation.comparison.compare import compare
-from lmgauge.evaluation.comparison.facts import Facts, gather_facts
 from lmgauge.evaluation.runs import Run, about, open_run
 
 TRAIN = ["the cat sat", "the dog sat on the cat", "a dog", "on a mat"]

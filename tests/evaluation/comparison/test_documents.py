@@ -10,7 +10,7 @@ import pytest
 from tests.cli.commands import ok
 
 import lmgauge
-from lmgauge.evaluation.comparison.documents import _by_appearance
+from lmgauge.evaluation.comparison.comparability import _by_appearance
 from lmgauge.evaluation.comparison.results import Comparison
 
 LINES = 120

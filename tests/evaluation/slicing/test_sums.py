@@ -10,8 +10,8 @@ import pytest
 
 import lmgauge
 from lmgauge.evaluation.runs import open_run
-from lmgauge.evaluation.slicing import slices as by
 from lmgauge.evaluation.slicing import sums as slicing_sums
+from lmgauge.evaluation.slicing.cuts import POSITION_STARTS, band_labels
 from lmgauge.evaluation.slicing.sums import CutSums, Slice
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.exact import ExactSums
@@ -93,8 +93,8 @@ def test_slices_say_how_many_units_their_intervals_rest_on() -> None:
 
 
 def test_bands_of_positions_double() -> None:
-    assert by.band_labels(by.POSITION_STARTS)[:4] == ("1", "2", "3 to 4", "5 to 8")
-    assert by.band_labels(by.POSITION_STARTS)[-2:] == ("65,537 to 131,072", "131,073 and on")
+    assert band_labels(POSITION_STARTS)[:4] == ("1", "2", "3 to 4", "5 to 8")
+    assert band_labels(POSITION_STARTS)[-2:] == ("65,537 to 131,072", "131,073 and on")
 
 
 @pytest.mark.parametrize("name", ["class", "group"])

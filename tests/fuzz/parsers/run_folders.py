@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.digests import file_sha256
-from lmgauge.evaluation.run_folder import EVALUATION_FILE, SCORES_FILE
+from lmgauge.evaluation.runs import EVALUATION_FILE, SCORES_FILE
 from lmgauge.work.manifest import content_fingerprint
 from tests.fuzz.mutations import changed, changed_value, drawn_number
 from tests.fuzz.parsers.command_line import check_command, some

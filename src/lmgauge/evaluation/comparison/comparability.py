@@ -1,19 +1,151 @@
-"""May two numbers be put side by side? What agrees between two runs, and what follows from it."""
+"""May two numbers be put side by side? What the tables of two runs state, what of it agrees, and what follows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lmgauge.choices import ComparedMetric
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.evaluation.bounds import BoundReason, bound_reasons
-from lmgauge.evaluation.comparison.facts import Facts
-from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.runs import Run
+from lmgauge.evaluation.first_tokens import FirstTokens
+from lmgauge.evaluation.origin import BoundReason, Origin, bound_reasons
+from lmgauge.evaluation.runs import Run, lockstep
+from lmgauge.evaluation.slicing.ranges import extents
 from lmgauge.evaluation.tally import Tally
-from lmgauge.scores import EOS_KIND, OOV
+from lmgauge.numerics.intervals import UNKNOWN
+from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the tables of two runs state."""
+
+    totals: tuple[Tally, Tally]  # exact sums of each
+    same_events: bool  # every span of one is one of the other
+    same_counts: bool  # every segment has as many events in both
+    spans: bool
+    same_lengths_shuffled: bool  # the segments end at the same bytes, but in another order
+    # of each, spans that do not begin where the one before ended, and segments that end before the other's do
+    apart: tuple[int, int]
+    span_bytes: int  # bytes that the first scores, line ends left out
+    # of each, why its log-probabilities cannot be natural logs, or may not be; empty where they can
+    first_tokens: tuple[str, str]
+
+
+class _Table:
+    """What one table states, and where it is the same as that of the first run."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.tally, self.first_tokens = run, Tally(), FirstTokens(run.origin.policy)
+        self.spans = self.same_counts = self.same_ends = True
+        self._ends: list[NDArray[np.int64]] = []
+
+    def add(self, rows: ScoreBatch, of_first: ScoreBatch) -> None:
+        self.tally.add(rows)
+        self.spans &= len(rows.ends) == len(rows)
+        self.same_counts &= bool(np.array_equal(rows.segment_events, of_first.segment_events))
+        self.same_ends &= bool(np.array_equal(rows.ends, of_first.ends))
+        if self.run.origin.policy.leaves_out and len(rows.ends) == len(of_first.ends):
+            self.same_ends &= bool(np.array_equal(rows.starts(), of_first.starts()))
+        self._ends.append(extents(rows) if len(rows.ends) else np.zeros(len(rows.segments), np.int64))
+
+    def ends(self) -> NDArray[np.int64]:
+        # int64 [segments], the byte where each ends.
+        return np.concatenate(self._ends)
+
+
+def gather_facts(runs: Sequence[Run], corpus: Corpus | None = None) -> list[Facts]:
+    """Read the table of each run once, side by side, and say what those of the first and of each other run state."""
+    first, *others = runs
+    at_hand = corpus is not None and bool(first.text_sha256) and corpus.report.sha256 == first.text_sha256
+    of_text = [at_hand and run.text_sha256 == first.text_sha256 for run in others]
+    facts: dict[int, Facts] = {}
+    for text, known in ((corpus, True), (None, False)):
+        numbers = [i for i, same in enumerate(of_text) if same == known]
+        if numbers:
+            facts |= zip(numbers, _read([first, *(others[i] for i in numbers)], text), strict=True)
+    return [facts[i] for i in range(len(others))]
+
+
+def _read(runs: Sequence[Run], corpus: Corpus | None) -> Iterator[Facts]:
+    tables = [_Table(run) for run in runs]
+    for _, parts in lockstep(
+        [one.first_tokens.watch(one.run.batches()) for one in tables], corpus, [run.name for run in runs]
+    ):
+        for table, rows in zip(tables, parts, strict=True):
+            table.add(rows, parts[0])
+    first, *others = tables
+    first_ends = first.ends()
+    for other in others:
+        ends = other.ends()
+        spans, apart = first.spans and other.spans, [first.first_tokens.apart, other.first_tokens.apart]
+        if spans and first.run.text_sha256 and first.run.text_sha256 == other.run.text_sha256:
+            apart = [apart[0] + int((first_ends < ends).sum()), apart[1] + int((ends < first_ends).sum())]
+        shuffled = np.array_equal(np.sort(first_ends), np.sort(ends)) and not np.array_equal(first_ends, ends)
+        yield Facts(
+            totals=(first.tally, other.tally),
+            same_events=spans and other.same_counts and other.same_ends,
+            same_counts=other.same_counts,
+            spans=spans,
+            same_lengths_shuffled=shuffled,
+            apart=(apart[0], apart[1]),
+            span_bytes=int(first_ends.sum()),
+            first_tokens=(first.first_tokens.note, other.first_tokens.note),
+        )
+
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Where documents come from."""
+
+    by: str = UNKNOWN  # what tells them apart; "unknown" if nothing does
+    table: int | None = None  # number of the run whose table names them; None if the text does, or nothing
+    notes: tuple[str, ...] = ()
+
+    def of(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> Ints | None:
+        """Return int64 [segments of a block], the document of each; None where documents are not known."""
+        # Documents().of(None, []) is None -> True
+        if self.table is not None:
+            return tables[self.table].documents()
+        return None if block is None or self.by == UNKNOWN else block.documents
+
+
+def choose_documents(runs: Sequence[Run], named: Sequence[Ints | None], corpus: Corpus | None, *, asked: bool) -> Documents:
+    """Return where the documents of runs come from; the order of the runs does not matter."""
+    # choose_documents([], [], None, asked=False).by -> 'unknown'
+    # named: of each, int64 [segments], the documents that its table names, or None; corpus: the text, read once.
+    of_text = UNKNOWN if corpus is None else corpus.report.documents_by
+    if asked:
+        return Documents(of_text)
+    known = [(len(np.unique(numbers)), k) for k, numbers in enumerate(named) if numbers is not None]
+    if not known:
+        return Documents(of_text)
+    _, chosen = min(known)
+    same = all(np.array_equal(_by_appearance(named[k]), _by_appearance(named[chosen])) for _, k in known)
+    notes = () if same else (f"the runs name different documents: those of {runs[chosen].name} count, the fewest",)
+    return Documents(runs[chosen].origin.documents_of_table, chosen, notes)
+
+
+def _by_appearance(numbers: Ints | None) -> Ints:
+    # Numbers made anew in the order in which they come first.
+    # _by_appearance([7, 7, 3, 7]) -> [0, 0, 1, 0]
+    if numbers is None:
+        return np.zeros(0, np.int64)
+    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    renumbered: Ints = rank[inverse]
+    return renumbered
+
 
 METRICS: tuple[ComparedMetric, ...] = get_args(ComparedMetric)
 AS_TEXT = "as text"

@@ -1,27 +1,188 @@
 """Two results side by side: may they be compared, is the difference real, and where does it come from."""
 
-# `facts.py` reads what the tables state, `comparability.py` says what may be compared, `pair_sums.py` collects it in a
-# second pass over tables and text, and `judge.py` tests the difference and adds what a reader must know.
+# `comparability.py` reads what the tables state and says what may be compared, `pair_sums.py` collects it in a second pass
+# over tables and text, and `judge` tests the difference and adds what a reader must know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
 
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS, agreements, verdicts
-from lmgauge.evaluation.comparison.documents import choose_documents
-from lmgauge.evaluation.comparison.facts import gather_facts
-from lmgauge.evaluation.comparison.judge import judge
+from lmgauge.evaluation.comparison.comparability import (
+    EXACT_PART,
+    NOTHING,
+    SHARED_EVENTS,
+    WHOLE,
+    Verdict,
+    agreements,
+    bounds_of,
+    choose_documents,
+    gather_facts,
+    verdicts,
+)
 from lmgauge.evaluation.comparison.pair_sums import PairSums
-from lmgauge.evaluation.comparison.results import SIGNIFICANT, Comparisons
+from lmgauge.evaluation.comparison.results import ROUNDING, SIGNIFICANT, Comparison, Comparisons, Difference
 from lmgauge.evaluation.denominators import scored_text
+from lmgauge.evaluation.origin import lossy_reason
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.cuts import TrainingWords
+from lmgauge.evaluation.slicing.ranges import Floats
+from lmgauge.evaluation.slicing.sums import Slices
+from lmgauge.evaluation.tally import Paired
+from lmgauge.figures import COMPARED, Figure
+from lmgauge.numerics.exact import exact_sum, exact_to_nats
+from lmgauge.numerics.independence import caveats, in_words
+from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_UNITS, Spread
 from lmgauge.numerics.significance import holm_adjusted
+from lmgauge.numerics.units import difference_to_scale, nats_to_scale
 from lmgauge.option_numbers import check_whole
-from lmgauge.scores import ScoreBatch
+from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
+
+
+def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparison:
+    """Return the comparison of two runs."""
+    # sums: what was collected of them, nats and bytes; nothing where they cannot be compared; level: confidence with which
+    # a difference must hold to be significant, 0 to 1.
+    part = sums.part
+    evaluations = [run.evaluation for run in sums.runs if run.evaluation is not None]
+    figures = [figure for figure in COMPARED if _shows(figure, part, verdicts)]
+    figures = [figure for figure in figures if not any(_is_dash(one, figure) for one in evaluations)]
+    paired = Paired.joined(sums.per_segment)
+    zeros, sizes, used = paired.zeros, paired.sizes, paired.used
+    change = math.nan if zeros.any() else exact_to_nats(sums.totals[0] - sums.totals[1])
+    spreads = dict(zip(COMPARED, paired.spreads(None if zeros.any() else change), strict=True))
+    lead = next((spreads[figure] for figure in (*figures, *COMPARED) if spreads[figure] is not None), None)
+    tested = None if zeros.any() else lead
+    exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(sums.zeros, sums.totals, strict=True)]
+    differences = tuple(_differences(figures, exact, change, sizes.sum(axis=0), {} if zeros.any() else spreads))
+    without_zeros: tuple[Difference, ...] = ()
+    if zeros.any():
+        finite, apart = [math.fsum(nats[used]) for nats in paired.nats], exact_sum((paired.nats[0] - paired.nats[1])[used])
+        without_zeros = tuple(_differences(figures, finite, apart, sizes[used].sum(axis=0), spreads))
+    if not differences and part != NOTHING:
+        part = NOTHING
+        verdicts = [replace(verdict, nearest=None) for verdict in verdicts]
+    by_bytes = sums.unit != "event"
+    bounds = [part == WHOLE and bool(bounds_of(r.origin, t)) for r, t in zip(sums.runs, sums.facts.totals, strict=True)]
+    slices = [cut.marked(bounds) for cut in sums.slices.finish(sums.unit) if cut.name != "group" or len(cut.rows) > 1]
+    return Comparison(
+        first=sums.runs[0].name,
+        second=sums.runs[1].name,
+        verdicts=tuple(verdicts),
+        part=part,
+        bytes=int(sizes[:, 1].sum()) if by_bytes else None,
+        bytes_in_all=sums.bytes_in_all if by_bytes else None,
+        events=int(sizes[:, 0].sum()),
+        lower_bounds=(bounds[0], bounds[1]),
+        differences=differences,
+        without_zeros=without_zeros,
+        p_value=tested.p_value if tested is not None and differences else None,
+        p_value_holm=None,
+        segments=int(np.count_nonzero(used)),
+        segments_with_zeros=int(np.count_nonzero(zeros)),
+        unit="" if lead is None else lead.unit,
+        units=0 if lead is None else lead.units,
+        units_needed=None if tested is None else tested.units_needed(level),
+        independence="" if lead is None else in_words(lead, sums.documents.by),
+        doubts=tuple(f"{run.name}: {why}" for run, why in zip(sums.runs, sums.facts.first_tokens, strict=True) if why),
+        within_rounding=not any(sums.zeros) and 0 < abs(exact[1] - exact[0]) <= ROUNDING * float(sizes[:, 0].sum()),
+        slices=tuple(slices),
+        segments_lost=sums.segments.worst(),
+        segments_won=sums.segments.best(),
+        tokens_lost=sums.tokens.worst(),
+        tokens_won=sums.tokens.best(),
+        notes=tuple(_notes(sums, part, paired, lead, slices)),
+    )
+
+
+def _is_dash(evaluation: Mapping[str, Any], figure: Figure) -> bool:
+    # True if a run has a count, and still no figure: the text has no words that spaces part.
+    return evaluation.get(figure.per) is not None and evaluation.get(figure.name, 0) is None
+
+
+def _shows(figure: Figure, part: str, verdicts: Sequence[Verdict]) -> bool:
+    if part == WHOLE:
+        return any(verdict.comparable for verdict in verdicts if verdict.metric == figure.name)
+    return figure.per == {EXACT_PART: "bytes", SHARED_EVENTS: "events"}.get(part)
+
+
+def _differences(
+    figures: Sequence[Figure],
+    nats: Sequence[float],
+    change: float,
+    totals: Floats,
+    spreads: Mapping[Figure, Spread | None],
+) -> Iterator[Difference]:
+    # Figures of two sums of log-probabilities, and how far they are apart: `change` nats, if they are finite.
+    for figure, size in zip(COMPARED, totals.tolist(), strict=True):
+        if not size or figure not in figures:
+            continue
+        first, second = (-part / size for part in nats)
+        a, b = (nats_to_scale(value, figure.scale) for value in (first, second))
+        to_difference = partial(difference_to_scale, scale=figure.scale)
+        # Two infinite figures are not apart.
+        apart = change / size if math.isfinite(second - first) else 0.0 if first == second else second - first
+        over = spreads.get(figure)
+        interval = None if over is None else over.interval().mapped(to_difference)
+        yield Difference(figure.name, a, b, to_difference(apart), interval)
+
+
+def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slices: Sequence[Slices]) -> Iterator[str]:
+    versions = [run.numbers_version for run in sums.runs]
+    if all(versions) and len(set(versions)) > 1:
+        yield f"versions of the numbers differ ({' / '.join(versions)}), and with them some digits: evaluate both with one"
+    for run, zeros in zip(sums.runs, sums.zeros, strict=True):
+        if zeros:
+            rest = "'without' leaves out the segments they are in" if paired.used.any() else "every segment has one"
+            yield (
+                f"{run.name}: {zeros:,} events have probability zero: its figures are infinite and no test can be made; "
+                + rest
+            )
+    if sums.by_segment:
+        yield "a table has no byte spans: compared are whole segments, and whether all bytes were scored was not checked"
+    if part != NOTHING:
+        yield from caveats(lead)
+    yield from sums.documents.notes if lead is not None else ()
+    rows = [row for cut in slices for row in cut.rows if row.difference is not None]
+    if lead is not None and any(row.interval is None for row in rows):
+        of = DOCUMENTS if paired.documents is not None else "segments"
+        yield f"a slice of fewer than {FEWEST_UNITS} {of} has no interval and no test"
+    if part == NOTHING:
+        for run in sums.runs:
+            if run.origin.lossy_segments and not run.origin.loses_white_space_only:
+                why = lossy_reason(run.origin).short
+                yield (
+                    f"{run.name}: {run.origin.lossy_segments:,} segments are not exact ({why}); a score table does "
+                    "not tell which, so no part of the text is known to be exact"
+                )
+    if part == NOTHING and sums.facts.same_lengths_shuffled:
+        yield "the segments of both have the same lengths, in another order: the same text, shuffled?"
+    if part not in (NOTHING, SHARED_EVENTS) and sums.corpus is None:
+        yield "the text is not at hand: name it with --text for groups, classes and examples"
+        if sums.unit == "byte" and sums.line_end() is None:
+            yield "without the text each segment is taken to have a line end, which counts as a byte"
+        if part == EXACT_PART and any(run.origin.lossy_segments for run in sums.runs):
+            yield "without the text any white space of one byte between words passes for a space, which words give back"
+    contexts = {run.origin.context for run in sums.runs}
+    if part == WHOLE and len(contexts) > 1:
+        yield f"contexts differ ({' / '.join(run.origin.context for run in sums.runs)}): part of what is compared"
+    if part == EXACT_PART:
+        for run, tally in zip(sums.runs, sums.facts.totals, strict=True):
+            if tally.events[OOV]:
+                yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which favors it"
+    vocabularies = {run.origin.fingerprints.get("vocabulary", run.name) for run in sums.runs}
+    if part == SHARED_EVENTS and len(vocabularies) > 1:
+        yield (
+            "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "
+            "with fewer words is favored here"
+        )
 
 
 def compare(

@@ -9,17 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.comparison.comparability import EXACT_PART, SHARED_EVENTS, WHOLE
-from lmgauge.evaluation.comparison.documents import Documents
-from lmgauge.evaluation.comparison.facts import Facts
-from lmgauge.evaluation.comparison.paired_segments import PairedSegments
+from lmgauge.evaluation.comparison.comparability import EXACT_PART, SHARED_EVENTS, WHOLE, Documents, Facts
 from lmgauge.evaluation.runs import Run
 from lmgauge.evaluation.slicing import ranges as aligned
-from lmgauge.evaluation.slicing import slices as by
-from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
+from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords, range_sizes
 from lmgauge.evaluation.slicing.examples import ExampleHeap
-from lmgauge.evaluation.slicing.ranges import Floats, Ranges
+from lmgauge.evaluation.slicing.ranges import Floats, Ints, Ranges
 from lmgauge.evaluation.slicing.sums import CutSums
+from lmgauge.evaluation.tally import Paired
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
@@ -45,7 +42,8 @@ class PairSums:
         self.by_event = part == SHARED_EVENTS
         self.by_segment = part == WHOLE and not facts.spans
         self.unit = "event" if self.by_event or (self.by_segment and corpus is None) else "byte"
-        self.per_segment = PairedSegments()
+        nothing = np.zeros(0)
+        self.per_segment = [Paired((nothing, nothing), nothing.astype(np.int64), np.zeros((0, 4)), None)]
         self.totals, self.zeros, self.bytes_in_all = [0, 0], [0, 0], 0
         self.slices = CutSums()
         self.segments, self.tokens = ExampleHeap(examples), ExampleHeap(examples)
@@ -58,7 +56,7 @@ class PairSums:
         ranges = self._ranges(block, tables)
         chosen = self._chosen(block, tables, ranges)
         sums = [aligned.exact_sums(table, events) for table, events in zip(tables, ranges.events, strict=True)]
-        sizes = by.range_sizes(block, ranges)
+        sizes = range_sizes(block, ranges)
         if block is None and self.unit == "byte" and self.line_end() != 0:
             sizes[ranges.ends_segment(), 0] += 1
         self.bytes_in_all += int(sizes[:, 0].sum())
@@ -66,10 +64,8 @@ class PairSums:
         ranges = _only(ranges, chosen)
         sums = [ExactSums(part.high[chosen], part.low[chosen], part.zeros[chosen]) for part in sums]
         columns = np.column_stack((ranges.events[1], sizes[chosen])).astype(np.float64)
-        self._add_segments(ranges, sums, columns, len(tables[0].segments))
         documents = self.documents.of(block, tables)
-        if documents is not None:
-            self.per_segment.documents.append(documents)
+        self._add_segments(ranges, sums, columns, len(tables[0].segments), documents)
         first = int(tables[0].segments[0]) if len(tables[0].segments) else 0
         unit = columns[:, 1 if self.unit == "byte" else 0].astype(np.int64)
         cuts = self._cuts.of_spans(block, ranges, spans=not self.by_segment)
@@ -120,8 +116,11 @@ class PairSums:
             chosen = (known == other) & (known != "") & (a.kind == b.kind) & (a.kind != OOV)
         return chosen
 
-    def _add_segments(self, ranges: Ranges, sums: Sequence[ExactSums], columns: Floats, segments: int) -> None:
+    def _add_segments(
+        self, ranges: Ranges, sums: Sequence[ExactSums], columns: Floats, segments: int, documents: Ints | None
+    ) -> None:
         whole = np.zeros(len(ranges), np.int64)
+        costs: list[Floats] = []
         zeros = np.zeros(segments, np.int64)
         for k, part in enumerate(sums):
             self.totals[k] += part.totals(whole, 1)[0]
@@ -129,9 +128,9 @@ class PairSums:
             zeros += np.bincount(ranges.segment, part.zeros, segments).astype(np.int64)
             nats = part.nats()
             nats[np.isinf(nats)] = 0.0
-            self.per_segment.nats[k].append(_by_segment(ranges, nats, segments))
-        self.per_segment.zeros.append(zeros)
-        self.per_segment.sizes.append(np.column_stack([_by_segment(ranges, column, segments) for column in columns.T]))
+            costs.append(_by_segment(ranges, nats, segments))
+        sizes = np.column_stack([_by_segment(ranges, column, segments) for column in columns.T])
+        self.per_segment.append(Paired(tuple(costs), zeros, sizes, documents))
 
     def _add_examples(self, block: Segments, ranges: Ranges, sums: Sequence[ExactSums], ends: NDArray[np.bool_]) -> None:
         nats = [part.nats() for part in sums]

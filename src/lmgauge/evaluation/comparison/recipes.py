@@ -22,9 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.comparison.comparability import verdicts
-from lmgauge.evaluation.comparison.documents import Documents, choose_documents
-from lmgauge.evaluation.comparison.facts import gather_facts
+from lmgauge.evaluation.comparison.comparability import Documents, choose_documents, gather_facts, verdicts
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names

@@ -17,12 +17,11 @@ import numpy as np
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import InputError
-from lmgauge.evaluation.bounds import bound_reasons
-from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.denominators import scored_text
-from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.origin import Origin, bound_reasons
+from lmgauge.evaluation.slicing.cuts import range_sizes
 from lmgauge.evaluation.slicing.ranges import Floats, Ints, exact_sums, ranges_by_event
-from lmgauge.evaluation.slicing.slices import range_sizes
+from lmgauge.evaluation.tally import Paired
 from lmgauge.numerics.exact import exact_to_nats
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN, Interval, Spread, spread

@@ -12,15 +12,13 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines, in_order
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate
-from lmgauge.evaluation.diagnosis.costs import RankSums, TokenCosts, UnseenWords
+from lmgauge.evaluation.diagnosis.costs import RankSums, SpellingSums, TokenCosts, UnseenWords
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
-from lmgauge.evaluation.diagnosis.spelling_costs import SpellingSums
 from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered
-from lmgauge.evaluation.slicing import slices as by
-from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
+from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords, range_sizes
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import Ints, Ranges, exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
@@ -143,7 +141,7 @@ class _Reading:
         self.spelling.add(block if self.spans and "unseen" in self.only else None, table)
         self.ranks.add(table)
         if "slices" in self.only:
-            size = by.range_sizes(block, ranges)[:, 0] if block is not None and self.spans else ranges.events[0]
+            size = range_sizes(block, ranges)[:, 0] if block is not None and self.spans else ranges.events[0]
             cuts = self.cuts.of_events(block, table, ranges, spans=self.spans)
             first = int(table.segments[0]) if len(table.segments) else 0
             documents = self._documents(block, table)

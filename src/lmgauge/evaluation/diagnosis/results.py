@@ -8,8 +8,7 @@ from typing import Any
 
 from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.diagnosis.calibration import Calibration
-from lmgauge.evaluation.diagnosis.costs import RankStatistics, TokenCost, UnseenWord
-from lmgauge.evaluation.diagnosis.spelling_costs import SpellingCosts
+from lmgauge.evaluation.diagnosis.costs import RankStatistics, SpellingCosts, TokenCost, UnseenWord
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices

@@ -15,7 +15,7 @@ from lmgauge.evaluation.divergence.divergence_result import CandidateTest
 from lmgauge.evaluation.divergence.figures import PairEvents, PairRows
 from lmgauge.evaluation.evaluate import Evaluator, sum_block
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.run_folder import RunFolders, run_settings
+from lmgauge.evaluation.runs import RunFolders, run_settings
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.intervals import spread
 from lmgauge.numerics.significance import holm_adjusted

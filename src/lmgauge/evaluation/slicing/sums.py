@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -180,27 +181,15 @@ class CutSums:
     def __init__(self) -> None:
         self.cuts: dict[str, SliceSums] = {}
 
-    def add(
-        self,
-        cuts: Iterable[Cut],
-        segment: Ints,
-        sums: Sequence[ExactSums],
-        size: Ints,
-        *,
-        first: int = 0,
-        documents: Ints | None = None,
-        events: Ints | None = None,
-    ) -> None:
+    def add(self, cuts: Iterable[Cut], segment: Ints, sums: Sequence[ExactSums], size: Ints, **how: Any) -> None:
         """Add ranges of whole segments, cut in each of these ways."""
-        # cuts: name, labels of the slices (they may grow from block to block), and int64 [n], the slice of each range;
-        # segment: int64 [n], number of the range's segment in the block, rising; sums: of one table or two, exact; size:
-        # int64 [n], bytes (or events); documents: int64 [segments of the block], the document of each; None where documents
-        # are not known; events: int64 [n], what ranges count as in each slice; 1 each if None.
+        # cuts: name, labels of the slices (they may grow from block to block), and int64 [n], the slice of each range; sums:
+        # of one table or two, exact; the rest, and how: as of `SliceSums.add`.
         for name, labels, codes in cuts:
             whole_segments = name == "group" and len(sums) == 1
             own = self.cuts.setdefault(name, SliceSums(name, labels, len(sums), whole_segments=whole_segments))
             own.labels = max(labels, own.labels, key=len)
-            own.add(codes, segment, sums, size, first=first, documents=documents, events=events)
+            own.add(codes, segment, sums, size, **how)
 
     def whole_interval(self) -> tuple[float, float] | None:
         """Return the 95 % interval of the bits per unit of all of one table; None without groups, or with p = 0."""

@@ -13,8 +13,8 @@ import numpy as np
 from lmgauge.distributions.blocks import why_not_whole
 from lmgauge.distributions.columns import WithColumns
 from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.options import with_kept
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.row_files import with_kept
 from lmgauge.evaluation.words.merging import BOUNDARY, ENTROPY, Merged, merge
 from lmgauge.evaluation.words.regions import Regions
 from lmgauge.evaluation.words.units import Units, WordFrequencies, strings_of, words_of

@@ -17,9 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from tests.reference import statistics as twin
 
-from lmgauge.evaluation.slicing.examples import ExampleHeap
-from lmgauge.evaluation.slicing.ranges import Ranges, exact_sums, ranges_by_event, shared_ranges
-from lmgauge.evaluation.slicing.slices import (
+from lmgauge.evaluation.slicing.cuts import (
     CLASSES,
     FREQUENCY_BANDS,
     POSITION_STARTS,
@@ -31,6 +29,8 @@ from lmgauge.evaluation.slicing.slices import (
     range_sizes,
     range_words,
 )
+from lmgauge.evaluation.slicing.examples import ExampleHeap
+from lmgauge.evaluation.slicing.ranges import Ranges, exact_sums, ranges_by_event, shared_ranges
 from lmgauge.evaluation.slicing.sums import SliceSums
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.scores import ScoreBatch, Strings

@@ -10,7 +10,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.evaluation.diagnosis.spelling_costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN, SpellingSums
+from lmgauge.evaluation.diagnosis.costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN, SpellingSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import SPELLED, TOKEN, example_batch
 

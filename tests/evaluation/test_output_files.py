@@ -16,7 +16,7 @@ import lmgauge
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import evaluate
-from lmgauge.evaluation.row_files import SEGMENT_COLUMNS, segment_rows, token_rows
+from lmgauge.evaluation.output_files import SEGMENT_COLUMNS, segment_rows, token_rows
 from lmgauge.evaluation.tally import Tally
 from lmgauge.result_list import ROW_FILES, write_table
 from lmgauge.text.documents import Corpus

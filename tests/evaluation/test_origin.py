@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from lmgauge.evaluation.bounds import bound_reasons
-from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.origin import Origin, bound_reasons
 
 WORDS = Origin("m", unit="word", context="sentence")
 
