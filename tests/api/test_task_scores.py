@@ -182,10 +182,23 @@ def test_systems_that_cannot_be_scored(options: dict[str, Any], error: type[Exce
         score_systems(BLEU(), **({"hypotheses": {"a": GOOD, "b": BAD}, "references": REFERENCES} | options))
 
 
-@pytest.mark.parametrize("metric", ["bleu", BLEU, None])
-def test_what_is_not_a_metric_is_refused(metric: Any) -> None:
-    with pytest.raises(UsageError, match=r"is not a metric: write lmgauge\.tasks\.BLEU\(\)"):
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        (BLEU, "is not a metric: write lmgauge.tasks.BLEU()"),
+        (None, "is not a metric"),
+        ("blue", "metric 'blue': choose one"),
+    ],
+)
+def test_what_is_not_a_metric_is_refused(metric: Any, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
         score_systems(metric, hypotheses={"a": GOOD}, references=REFERENCES)
+    assert words in str(caught.value)
+
+
+def test_a_metric_may_be_named() -> None:
+    named, made = (score_systems(one, hypotheses={"a": GOOD}, references=REFERENCES)[0] for one in ("bleu", BLEU()))
+    assert named.score == made.score
 
 
 # -- files --------------------------------------------------------------------------------------------------------------
