@@ -17,9 +17,9 @@ from lmgauge.json_text import from_json
 PACKAGE = Path(lmgauge.__file__).parent
 TWICE = '{"text": "the cat", "text": "zebra"}'
 INTERNAL = {
-    "models/ngram/partitioned/text.py",  # our own arrays
-    *("models/ngram/model.py", "models/ngram/partitioned/training.py", "work/folder_engine.py"),
-    *("models/ngram/storage.py", "models/ngram/verified_files.py"),  # headers under a digest; a list
+    "models/ngram/reading.py",  # our own arrays
+    *("models/ngram/model.py", "models/ngram/training.py", "work/folder_engine.py"),
+    "models/ngram/storage.py",  # headers under a digest; a list
     *("text/library_tokenizers.py", "models/training/tokenizers.py", "models/network/tokens.py"),  # a library's files
     "models/training/progress_file.py",  # an example
 }

@@ -23,7 +23,7 @@ from lmgauge.models.model_settings import SpellerSettings as SpellerSettings
 from lmgauge.models.model_settings import VocabularySettings as VocabularySettings
 from lmgauge.models.network.options import ScoringOptions as ScoringOptions
 from lmgauge.models.ngram.kenlm.form import KenlmForm as KenlmForm
-from lmgauge.models.ngram.partitioned.limits import TrainingResources as TrainingResources
+from lmgauge.models.ngram.limits import TrainingResources as TrainingResources
 from lmgauge.models.ngram.settings import NgramTrainingSettings as NgramTrainingSettings
 from lmgauge.models.training.settings import NeuralTrainingSettings as NeuralTrainingSettings
 from lmgauge.models.training.settings import RunSettings as RunSettings

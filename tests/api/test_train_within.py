@@ -15,11 +15,10 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.errors import NotEnoughMemoryError, UsageError
 from lmgauge.files import OutputError
-from lmgauge.models.ngram import memory_needs
+from lmgauge.models.ngram import limits as limits_module
+from lmgauge.models.ngram import memory_needs, training
+from lmgauge.models.ngram.limits import MemoryLimits
 from lmgauge.models.ngram.model import load_ngram_model
-from lmgauge.models.ngram.partitioned import limits as limits_module
-from lmgauge.models.ngram.partitioned import training
-from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.training import train_ngram
 
 TEXT = ["the cat sat on the mat", "the dog sat", "a cat and a dog"] * 20
@@ -103,7 +102,7 @@ def test_where_it_does_not_fit_it_is_trained_within_memory_and_said(
 ) -> None:
     shell = ok("train", KN, text, "-o", tmp_path / "shell")
     note = rf"through {tmp_path / 'shell'}.parts"
-    assert "lmgauge: training in memory needs about 8.4 MB of memory, and 4.2 MB are free" in shell.stderr
+    assert "lmgauge: training in memory needs about 4.2 MB of memory, and 4.2 MB are free" in shell.stderr
     assert note in shell.stderr
     caplog.clear()
     with caplog.at_level(logging.WARNING, logger="lmgauge"):
@@ -126,7 +125,7 @@ def test_ids_that_do_not_fit_are_not_read_to_the_end(
 @pytest.mark.parametrize("name", ["kn.arpa", "kn.binary"])
 def test_a_file_is_refused_with_what_to_do(within: Within, little: None, text: Path, tmp_path: Path, name: str) -> None:
     said = refused("train", KN, text, "-o", tmp_path / name)
-    assert "needs about 8.4 MB of memory" in said
+    assert "needs about 4.21 MB of memory" in said
     assert "train into a folder, for which memory is enough (`lmgauge convert` makes a file of it)" in said
     assert "train into a folder, then `lmgauge convert` it" in refused(
         "train", KN, text, "-o", tmp_path / name, "--memory", "2G"

@@ -15,9 +15,9 @@ from tests.reference.packed_tables import decode
 from lmgauge._kernels import _native
 from lmgauge.distributions.pairs import direct
 from lmgauge.errors import ProbabilityError
-from lmgauge.models.ngram.partitioned.packing import TableBuilder
+from lmgauge.models.ngram.full_distribution import WholeDistributions
+from lmgauge.models.ngram.packing import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
-from lmgauge.models.ngram.whole import WholeDistributions
 from lmgauge.text.vocabulary import BOS, EOS
 
 SIZE = 8  # <unk>, <s>, </s>, a to e

@@ -18,7 +18,7 @@ from lmgauge.contexts import EventContexts
 from lmgauge.distributions.pairs import KullbackLeibler, direct
 from lmgauge.distributions.reduce import reduce, reduce_pair
 from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, TopK
-from lmgauge.models.ngram.partitioned.packing import TableBuilder
+from lmgauge.models.ngram.packing import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import BOS
 

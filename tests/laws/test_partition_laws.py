@@ -15,9 +15,9 @@ from tests.work.memory_engine import MemoryEngine
 import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.models.ngram.model import load_ngram_model
-from lmgauge.models.ngram.partitioned.text import read_text
-from lmgauge.models.ngram.partitioned.training import train_partitions
+from lmgauge.models.ngram.reading import read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.training import train_partitions
 
 
 @given(trainings(), st.integers(1, 5), st.integers(1, 40), st.sampled_from([200, 1 << 20]))

@@ -467,10 +467,10 @@ def test_a_long_line_and_a_binary_file_are_errors(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end_is_refused_before_memory_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lmgauge.models.ngram import arpa_sections
+    from lmgauge.models.ngram import arpa_reader
 
-    monkeypatch.setattr(arpa_sections, "READ_BYTES", 1000)
-    monkeypatch.setattr(arpa_sections, "MAX_LINE_BYTES", 5000)
+    monkeypatch.setattr(arpa_reader, "READ_BYTES", 1000)
+    monkeypatch.setattr(arpa_reader, "MAX_LINE_BYTES", 5000)
     endless = b"x" * 100_000
     head, words = SRILM.encode().split(b"-0.9000000")
     for text, line in (
@@ -501,13 +501,13 @@ def test_orders_beyond_reason_are_an_error(tmp_path: Path) -> None:
 def test_pieces_of_any_size_give_the_same_model(
     lines: tuple[list[str], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lmgauge.models.ngram import arpa_sections, arpa_writer
+    from lmgauge.models.ngram import arpa_reader, arpa_writer
 
     model = lmgauge.train("modified-kneser-ney", Corpus.from_strings(lines[0][:60]), order=3)
     path = written(model, tmp_path)
     expected = lmgauge.models.read_arpa(path).fingerprint
     for size in (7, 64, 1000, 4099):
-        monkeypatch.setattr(arpa_sections, "READ_BYTES", size)
+        monkeypatch.setattr(arpa_reader, "READ_BYTES", size)
         assert lmgauge.models.read_arpa(path).fingerprint == expected
     for rows in (1, 7, 100):
         monkeypatch.setattr(arpa_writer, "_WRITE_ROWS", rows)

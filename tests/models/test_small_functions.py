@@ -11,7 +11,7 @@ from lmgauge.models import registry
 from lmgauge.models.mixture import model
 from lmgauge.models.network import windows
 from lmgauge.models.network.gguf import network
-from lmgauge.models.ngram import adjusted_counts, discounts, levels, packed_tables
+from lmgauge.models.ngram import adjusted_counts, discounts, ngram_arrays, packed_tables
 from lmgauge.models.spelling import byte_view_characters
 from lmgauge.models.training import spelling
 
@@ -52,7 +52,7 @@ def test_discounts() -> None:
 
 
 def test_levels() -> None:
-    assert [hex(key) for key in levels.make_keys(np.array([5]), np.array([7]))] == ["0x500000007"]
+    assert [hex(key) for key in ngram_arrays.make_keys(np.array([5]), np.array([7]))] == ["0x500000007"]
 
 
 def test_packed_tables() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.models.ngram.partitioned.test_counting import counted, ngrams
+from tests.models.ngram.test_counting import counted, ngrams
 from tests.reference.ngram import KINDS, ReferenceNgram
 
 import lmgauge

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.ngram.levels import Level
+from lmgauge.models.ngram import links
+from lmgauge.models.ngram.ngram_arrays import Level
 from lmgauge.models.ngram.packed_tables import PackedTable
-from lmgauge.models.ngram.partitioned import links
-from lmgauge.models.ngram.partitioned.packing import TableBuilder
+from lmgauge.models.ngram.packing import TableBuilder
 from lmgauge.work.engine import Engine
 
 

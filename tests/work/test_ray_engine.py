@@ -28,9 +28,9 @@ from tests.work.ray_work import fail, run_stages, with_a_broken_pipe
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
-from lmgauge.models.ngram.partitioned.text import read_text
-from lmgauge.models.ngram.partitioned.training import train_partitions
+from lmgauge.models.ngram.reading import read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.training import train_partitions
 from lmgauge.progress import listening
 from lmgauge.work import ray_engine
 from lmgauge.work.engine import NEW, Stored

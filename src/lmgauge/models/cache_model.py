@@ -29,8 +29,7 @@ from lmgauge.context_policy import ContextPolicy
 from lmgauge.digests import digest
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
-from lmgauge.models.custom import score_segments
-from lmgauge.models.given import alone
+from lmgauge.models.custom import alone, score_segments
 from lmgauge.models.model_settings import CacheSettings
 from lmgauge.models.protocol import (
     CACHE_MODEL_TYPE,

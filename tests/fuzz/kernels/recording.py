@@ -15,9 +15,9 @@ import lmgauge
 from lmgauge import Corpus, tasks
 from lmgauge._kernels import _native
 from lmgauge.models.ngram.kenlm.form import KenlmForm
-from lmgauge.models.ngram.partitioned.text import read_text
-from lmgauge.models.ngram.partitioned.training import train_partitions
+from lmgauge.models.ngram.reading import read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.training import train_partitions
 from lmgauge.settings import Outputs
 from tests.work.memory_engine import MemoryEngine
 

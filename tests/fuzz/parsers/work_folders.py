@@ -14,8 +14,8 @@ from unittest.mock import patch
 import numpy as np
 
 from lmgauge import Corpus, NgramModel
-from lmgauge.models.ngram.partitioned import training
-from lmgauge.models.ngram.partitioned.limits import MemoryLimits
+from lmgauge.models.ngram import training
+from lmgauge.models.ngram.limits import MemoryLimits
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.work.folder_engine import FolderEngine
 from lmgauge.work.manifest import content_fingerprint

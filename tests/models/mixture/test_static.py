@@ -50,7 +50,7 @@ def test_listed_ngrams_are_exact_and_sums_are_one(
     static = static_mixture(mixture)
     assert static.vocabulary.tokens == mixture.vocabulary.tokens
     spelled = [(word,) for word in range(len(static.vocabulary))]
-    from lmgauge.models.ngram.levels import levels_of
+    from lmgauge.models.ngram.ngram_arrays import levels_of
 
     for level in levels_of(static.tables):
         spelled = [(*spelled[p], w) for p, w in zip(level.parents.tolist(), level.words.tolist(), strict=True)]

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.models.ngram.partitioned.test_counting import counted, ngrams
+from tests.models.ngram.test_counting import counted, ngrams
 from tests.reference import kernels as twin
 
 from lmgauge.models.ngram.adjusted_counts import HISTOGRAM, adjust_counts

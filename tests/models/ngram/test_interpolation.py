@@ -12,11 +12,11 @@ from tests.work.memory_engine import MemoryEngine
 import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.models.ngram.adjusted_counts import adjust_counts
+from lmgauge.models.ngram.counting import count_text
 from lmgauge.models.ngram.discounts import estimate_discounts
 from lmgauge.models.ngram.interpolation import Estimated, estimate
-from lmgauge.models.ngram.partitioned.counting import count_text
-from lmgauge.models.ngram.partitioned.links import Grams, Links, Shape
-from lmgauge.models.ngram.partitioned.text import read_text
+from lmgauge.models.ngram.links import Grams, Links, Shape
+from lmgauge.models.ngram.reading import read_text
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings
 from lmgauge.text.vocabulary import BOS
 

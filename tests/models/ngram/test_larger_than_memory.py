@@ -20,7 +20,7 @@ import lmgauge
 from lmgauge import Corpus, memory
 from lmgauge.errors import NotEnoughMemoryError
 from lmgauge.memory import bytes_in_memory
-from lmgauge.models.ngram import storage, verified_files
+from lmgauge.models.ngram import storage
 
 
 def lines(number: int, seed: int) -> list[str]:
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("large")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(path / "cache"))
-        patch.setattr(verified_files, "_QUIET_NS", -(10**18))  # the file was written just now
+        patch.setattr(storage, "_QUIET_NS", -(10**18))  # the file was written just now
         lmgauge.train("witten-bell", Corpus.from_strings(lines(10_000, 1)), order=3, output=path / "model")
         lmgauge.load_model(path / "model")
         yield path

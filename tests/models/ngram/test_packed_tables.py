@@ -12,10 +12,9 @@ from tests.reference import packed_tables as twin
 
 from lmgauge._kernels import _native
 from lmgauge.errors import LmgaugeError
-from lmgauge.models.ngram import packed_tables
+from lmgauge.models.ngram import packed_tables, packing
 from lmgauge.models.ngram.packed_tables import NO_SLOT, PackedTable, RepeatedNgramsError
-from lmgauge.models.ngram.partitioned import packing
-from lmgauge.models.ngram.partitioned.packing import TableBuilder
+from lmgauge.models.ngram.packing import TableBuilder
 
 Pairs = list[tuple[int, int]]
 

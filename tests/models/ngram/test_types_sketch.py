@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lmgauge.models.ngram.types_sketch import TypesSketch
+from lmgauge.models.ngram.reading import TypesSketch
 
 
 @pytest.mark.parametrize("distinct", [10, 1000, 30_000, 60_000, 200_000])

@@ -3,7 +3,7 @@
 The n-grams are those of all components together. Each has exactly the probability that the mixture gives it, every
 component by its own back-off; only the back-off weights are new, such that every distribution sums to one. So the model
 differs from the mixture where an n-gram is in none of the components: the mixture mixes what each of them backs off to, the
-static model backs off once. The n-grams are laid over each other level by level, in arrays (see `models.ngram.levels`).
+static model backs off once. The n-grams are laid over each other level by level, in arrays (`models.ngram.ngram_arrays`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from lmgauge.errors import UsageError
 from lmgauge.models.mixture.compatibility import strings_of
 from lmgauge.models.mixture.mixing import Mixture
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.ngram.levels import Floats, Level, levels_of, make_keys, reweighted, tables_of
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.ngram_arrays import Floats, Level, levels_of, make_keys, reweighted, tables_of
 from lmgauge.models.ngram.settings import TrainingRecord
 from lmgauge.models.spelling.model import SpelledModel, parted
 from lmgauge.shown import Shown

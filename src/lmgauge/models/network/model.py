@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.distributions.blocks import BlockDistributions, rows_among
 from lmgauge.errors import InputError, UsageError
-from lmgauge.models.given import alone
+from lmgauge.models.custom import alone
 from lmgauge.models.network.block_distributions import NetworkDistributions
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions

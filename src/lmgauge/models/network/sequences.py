@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import InputError
-from lmgauge.models.given import with_given
+from lmgauge.models.custom import with_given
 from lmgauge.models.network.tokens import TokenMap
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
 from lmgauge.text.encoding import encode

@@ -37,12 +37,12 @@ p(ran) = (1 + 6/7) / 18: it occurred once among twelve events, six of the seven 
     >>> round(lmgauge.evaluate(smoothed, new).perplexity, 2)
     3.58
 
-The files in the order of the work, each with its input and output stated first: `settings` (all decisions), `training` (in
-memory, or within a part of it), `partitioned` (the list of stages, over partitions of the n-grams: `text`, `counting`,
-`packing`), `adjusted_counts`, `discounts`, `interpolation` (the recursion), `tables` (the finished model's lookups), `whole`
-(entropy, divergence, ranks: whole distributions from the words seen after a context), `distributions` (the same for the
-engine of whole distributions), `pruning`. `model` is what users hold; `storage`, `arpa_reader`, `arpa_sections` and
-`arpa_writer` read and write it.
+The files in the order of the work, each with its input and output stated first: `settings` (all decisions), `training` (the
+list of stages, over partitions of the n-grams, and `links`, what these have to say to each other), `reading`, `counting`,
+`adjusted_counts`, `discounts`, `interpolation` (the recursion), `partition_pruning`, `packing`, `tables` (the finished
+model's lookups). Of a finished model: `full_distribution` (entropy, divergence, ranks: whole distributions from the words
+seen after a context), `distributions` (the same for the engine of whole distributions), `pruning`. `model` is what users
+hold; `storage`, `arpa_reader` and `arpa_writer` read and write it, `kenlm` what KenLM reads and writes.
 
 May import NumPy, text, scores, distributions, `_kernels` and `models.protocol`; never a metric.
 """

@@ -1,6 +1,6 @@
 """Stage 2, adjusted counts: what the smoothing works with, in place of the occurrences.
 
-Input: the counted n-grams of each partition, and the requests that longer n-grams have for them (`partitioned.counting`).
+Input: the counted n-grams of each partition, and the requests that longer n-grams have for them (`counting`).
 Output: `AdjustedCounts`, with the counts of counts that the discounts are estimated from.
 
 Kneser-Ney smoothing replaces the count of an n-gram below the highest order by the number of different tokens that precede
@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.partitioned.counting import Counted, Counts
-from lmgauge.models.ngram.partitioned.links import Links, add_up
+from lmgauge.models.ngram.counting import Counted, Counts
+from lmgauge.models.ngram.links import Links, add_up
 from lmgauge.text.vocabulary import BOS
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 

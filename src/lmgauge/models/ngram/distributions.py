@@ -12,7 +12,7 @@ from lmgauge.distributions.blocks import BatchDistributions, BlockDistributions
 from lmgauge.distributions.pairs import KullbackLeibler
 from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
 from lmgauge.distributions.tile import Tile
-from lmgauge.models.ngram.whole import Contexts, WholeDistributions
+from lmgauge.models.ngram.full_distribution import Contexts, WholeDistributions
 from lmgauge.scores import ScoreBatch
 
 

@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.models.ngram.adjusted_counts import Adjusted, AdjustedCounts
+from lmgauge.models.ngram.counting import Counted
 from lmgauge.models.ngram.discounts import MASS_BITS, NO_DISCOUNTS, Discounts, KernelDiscounts
-from lmgauge.models.ngram.partitioned.counting import Counted
-from lmgauge.models.ngram.partitioned.links import Grams, Links, Parts, add_up, answers_to, joined, transposed
+from lmgauge.models.ngram.links import Grams, Links, Parts, add_up, answers_to, joined, transposed
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 

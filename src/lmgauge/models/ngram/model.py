@@ -15,7 +15,7 @@ from lmgauge.choices import SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.digests import digest
 from lmgauge.errors import UsageError
-from lmgauge.models.given import alone, targets_only
+from lmgauge.models.custom import alone, targets_only
 from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.states import StepsWords

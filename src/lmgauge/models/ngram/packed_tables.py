@@ -8,7 +8,7 @@ of its last word:
     bigram  "the cat"     = (id of "the",       id of "cat")
 
 The bytes of a table follow from the n-grams and values in it, whatever the order in which they came and the number of
-threads. The way in is `partitioned.packing`, the way out is `PackedTable.entries`.
+threads. The way in is `packing`, the way out is `PackedTable.entries`.
 """
 
 from __future__ import annotations

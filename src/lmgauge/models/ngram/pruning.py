@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
-from lmgauge.models.ngram.levels import (
+from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.ngram_arrays import (
     SMALLEST_SHARE,
     Floats,
     Level,
@@ -32,7 +33,6 @@ from lmgauge.models.ngram.levels import (
     sums_of_contexts,
     tables_of,
 )
-from lmgauge.models.ngram.model import NgramModel
 from lmgauge.shown import Shown
 from lmgauge.text.vocabulary import BOS
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge._kernels import _native
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.ngram.discounts import Discounts
 from lmgauge.models.ngram.settings import NgramTrainingSettings, TrainingRecord
@@ -21,6 +22,7 @@ from lmgauge.text.segments import Segments, TextReport
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary, VocabularyBuilder, restrict
 from lmgauge.threads import map_beside
+from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 
 Progress = Callable[[str], None]
 Ids = NDArray[np.uint32]
@@ -114,3 +116,152 @@ class TextReader:
                 "the training text has no words, and --no-eos leaves out the line ends: there is nothing to count"
             )
         return fitted
+
+
+_SKETCH_BITS = 14
+
+
+class TypesSketch:
+    """Estimate how many different n-grams a text has while it goes by, within about 1 %.
+
+    >>> sketch = TypesSketch(2)
+    >>> sketch.add(np.array([1, 3, 4, 3, 4], np.uint32))  # <s> a b a b: three bigrams
+    >>> sketch.estimates()[0] < 70
+    True
+    """
+
+    # Source: HyperLogLog, Flajolet et al. 2007.
+
+    def __init__(self, order: int) -> None:
+        self.order, self.tokens = order, 0
+        self._registers = np.zeros((order - 1, 1 << _SKETCH_BITS), np.uint8)
+
+    def add(self, ids: NDArray[np.uint32]) -> None:
+        """Add tokens, uint32 [n], with `<s>` where a context begins; n-grams that end in others before are left out."""
+        self.tokens += len(ids)
+        if self.order > 1:
+            _native.sketch_distinct(ids, 0, len(ids), self.order, self._registers.reshape(-1), _SKETCH_BITS)
+
+    def estimates(self) -> list[int]:
+        """Return the estimates for order 2, 3, ..., a little too large rather than too small."""
+        size = self._registers.shape[1]
+        estimates = []
+        for row in self._registers:
+            # Flajolet et al. (2007), figure 3: alpha m^2 / sum of 2^-register, with alpha = 0.7213 / (1 + 1.079 / m).
+            estimate = (0.7213 / (1 + 1.079 / size)) * size * size / float(np.sum(np.exp2(-row.astype(np.float64))))
+            empty = int(np.count_nonzero(row == 0))
+            if estimate <= 2.5 * size and empty:
+                # Few n-grams leave registers empty, whose share then tells more ("linear counting", same figure).
+                estimate = size * float(np.log(size / empty))
+            estimates.append(min(int(estimate * 1.03) + 64, self.tokens))
+        return estimates
+
+
+_OFFSETS, _BYTES, _COUNTS, _NEW_IDS = (Stored(f"words/{name}") for name in ("offsets", "bytes", "counts", "new_ids"))
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """What is known of a text whose ids an engine holds."""
+
+    fitted: FittedVocabulary
+    report: TextReport  # counts and fingerprint of the text
+    types: list[int]  # n-grams of order 2, 3, ..., about
+    ids: list[Stored]  # of each chunk, see `ChunkWriter`
+    chunk: int  # tokens in each chunk but the last
+
+
+def read_text(
+    engine: Engine,
+    settings: NgramTrainingSettings,
+    corpus: Corpus,
+    chunk: int,
+    *,
+    threads: int,
+    progress: Progress = lambda stage: None,
+    check: Callable[[int], None] = lambda tokens: None,
+) -> ReadText:
+    """Write a text as chunks of ids, unless an earlier run did, and return what is known of it."""
+    # check: called with the number of tokens so far, and may raise.
+
+    def read() -> _Known:
+        reader, sketch = TextReader(settings), TypesSketch(settings.order)
+        chunks = ChunkWriter(engine, settings.order, chunk)
+        for ids in reader.blocks(corpus, threads=threads, progress=progress):
+            sketch.add(ids)
+            chunks.add(ids)
+            check(sketch.tokens)
+        fitted = reader.fit()
+        engine.write(_OFFSETS.name, fitted.vocabulary.offsets)
+        engine.write(_BYTES.name, fitted.vocabulary.bytes)
+        engine.write(_COUNTS.name, fitted.counts)
+        if fitted.new_ids is not None:
+            engine.write(_NEW_IDS.name, fitted.new_ids)
+        renumbered, closed = fitted.new_ids is not None, fitted.vocabulary.closed
+        return _Known(corpus.report, sketch.estimates(), chunks.finish(), chunk, renumbered, closed)
+
+    known = engine.once("read", _Known, read)
+    ids = [Stored(f"text/{number}") for number in range(known.chunks)]
+    if known.renumbered:  # rare words are left out, which is known at the end of the text
+        renumbered = engine.run("renumber", _renumber, [(_NEW_IDS, chunk) for chunk in ids], NEW)
+        engine.drop(ids, _NEW_IDS)
+        ids = renumbered
+    vocabulary = Vocabulary.from_strings(engine.read(_OFFSETS), engine.read(_BYTES), closed=known.closed)
+    fitted = FittedVocabulary(vocabulary, engine.read(_COUNTS), None)
+    return ReadText(fitted, known.report, known.types, ids, known.chunk)
+
+
+@dataclass(frozen=True)
+class _Known:
+    report: TextReport
+    types: list[int]
+    chunks: int
+    chunk: int
+    renumbered: bool
+    closed: bool
+
+
+def _renumber(taken: tuple[Stored, Stored], read: Read) -> Iterator[Array]:
+    new_ids, ids = map(read, taken)
+    yield new_ids[ids]
+
+
+class ChunkWriter:
+    """Write the chunks, uint32 [1 + tokens + order]."""
+
+    # The token before a chunk, its tokens, and as many as the order behind.
+    # `<s>` stands before the text and behind it, beside the one that the first context of the text begins with.
+    # order 2, chunks of 3 tokens, text [1, 3, 4, 5] -> [1, 1, 3, 4, 5, 1] and [4, 5, 1, 1]:
+    # chunk 0 has the tokens 1, 3, 4, with `<s>` (1) before and 5, 1 behind; an n-gram that begins in it is whole in it.
+
+    def __init__(self, engine: Engine, order: int, size: int) -> None:
+        self._engine, self._order, self._size = engine, order, size
+        self._waiting: list[NDArray[np.uint32]] = [np.array([BOS], np.uint32)]
+        self._held, self.written = 1, 0
+
+    def add(self, ids: NDArray[np.uint32]) -> None:
+        """Add the next tokens, uint32 [n]."""
+        self._waiting.append(ids)
+        self._held += len(ids)
+        if self._held > self._size + self._order:
+            self._cut()
+
+    def finish(self) -> int:
+        """Write what is left, and return the number of chunks."""
+        self.add(np.full(self._order, BOS, np.uint32))
+        if self._held > 1 + self._order or not self.written:
+            self._write(np.concatenate(self._waiting))
+        return self.written
+
+    def _cut(self) -> None:
+        ids = np.concatenate(self._waiting)
+        start, step = 0, self._size
+        while len(ids) - start > step + self._order:
+            self._write(ids[start : start + 1 + step + self._order])
+            start += step
+        # A copy, as a view would hold the memory of all that was concatenated.
+        self._waiting, self._held = [ids[start:].copy()], len(ids) - start
+
+    def _write(self, chunk: NDArray[np.uint32]) -> None:
+        self._engine.write(f"text/{self.written}", chunk)
+        self.written += 1

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import ModelFileError, ProbabilityError
+from lmgauge.models.ngram.full_distribution import WholeDistributions, index_children
 from lmgauge.models.ngram.packed_tables import KernelTable, PackedTable
-from lmgauge.models.ngram.whole import WholeDistributions, index_children
 
 if TYPE_CHECKING:
     from lmgauge.models.segment_totals import SumArrays

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.distributions.tile import as_numpy
-from lmgauge.models.ngram.levels import Level, levels_of, make_keys
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.ngram_arrays import Level, levels_of, make_keys
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.spelling.speller import UnseenCharacters

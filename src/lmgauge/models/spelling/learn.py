@@ -23,8 +23,8 @@ from lmgauge.files import refuse_replacing
 from lmgauge.models.custom import rows_of_block
 from lmgauge.models.model_settings import SpellerSettings
 from lmgauge.models.ngram.kenlm.form import KenlmForm
+from lmgauge.models.ngram.limits import TrainingResources
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
-from lmgauge.models.ngram.partitioned.limits import TrainingResources
 from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.storage import is_ngram_folder

@@ -20,7 +20,7 @@ from lmgauge.choices import FirstToken, SegmentEnd
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.digests import digest
 from lmgauge.errors import UsageError
-from lmgauge.models.given import with_given
+from lmgauge.models.custom import with_given
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.server.http import Endpoint, ServerError
 from lmgauge.models.network.server.server import Server

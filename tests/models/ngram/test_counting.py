@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.work.memory_engine import MemoryEngine
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.partitioned.counting import Counted, count_text
-from lmgauge.models.ngram.partitioned.links import Links, Shape
-from lmgauge.models.ngram.partitioned.text import ChunkWriter
+from lmgauge.models.ngram.counting import Counted, count_text
+from lmgauge.models.ngram.links import Links, Shape
+from lmgauge.models.ngram.reading import ChunkWriter
 from lmgauge.text.vocabulary import BOS
 from lmgauge.work.engine import Stored
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.work.memory_engine import MemoryEngine
 
-from lmgauge.models.ngram.partitioned.text import ChunkWriter
+from lmgauge.models.ngram.reading import ChunkWriter
 from lmgauge.text.vocabulary import BOS
 from lmgauge.work.engine import Stored
 

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.models.ngram.links import Grams, transposed
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.packed_tables import (
     Bounds,
@@ -46,7 +47,6 @@ from lmgauge.models.ngram.packed_tables import (
     new_lines,
     stage_in_parts,
 )
-from lmgauge.models.ngram.partitioned.links import Grams, transposed
 from lmgauge.models.ngram.storage import ArrayInPieces, write_model
 from lmgauge.threads import thread_count
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored

@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.ngram.levels import Floats, add_to_contexts, backed_off, weights_for
-from lmgauge.models.ngram.partitioned.links import Grams, Links, Parts, add_up, answers_to, joined
+from lmgauge.models.ngram.links import Grams, Links, Parts, add_up, answers_to, joined
+from lmgauge.models.ngram.ngram_arrays import Floats, add_to_contexts, backed_off, weights_for
 from lmgauge.models.ngram.pruning import first_histories, losses_of, pruning_note
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.ngram.partitioned.packing import TableBuilder
+from lmgauge.models.ngram.packing import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
 
 SMALLEST_SHARE = 1e-9

@@ -14,10 +14,10 @@ import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.errors import InputError, UsageError
 from lmgauge.memory import parse_size
-from lmgauge.models.ngram.partitioned import training
-from lmgauge.models.ngram.partitioned.limits import MemoryLimits
-from lmgauge.models.ngram.partitioned.training import train_within
+from lmgauge.models.ngram import training
+from lmgauge.models.ngram.limits import MemoryLimits
 from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.training import train_within
 from lmgauge.work.folder_engine import FolderEngine
 
 SETTINGS = NgramTrainingSettings("modified-kneser-ney", order=4)
@@ -27,7 +27,7 @@ MEMORY = 1 << 30
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Real text, which several blocks of reading and several chunks hold."""
-    lines = (Path(__file__).parents[3] / "data" / "classic-books.train.txt").read_text(encoding="utf-8").splitlines()[:300]
+    lines = (Path(__file__).parents[2] / "data" / "classic-books.train.txt").read_text(encoding="utf-8").splitlines()[:300]
     path = tmp_path_factory.mktemp("text") / "text.txt"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path

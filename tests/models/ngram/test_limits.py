@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lmgauge.errors import NotEnoughMemoryError, UsageError
-from lmgauge.models.ngram.partitioned import limits as module
-from lmgauge.models.ngram.partitioned.limits import MemoryLimits, TrainingResources
+from lmgauge.models.ngram import limits as module
+from lmgauge.models.ngram.limits import MemoryLimits, TrainingResources
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,10 @@ from tests.work.memory_engine import MemoryEngine
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.models.ngram import packed_tables
-from lmgauge.models.ngram.levels import levels_of
+from lmgauge.models.ngram import packed_tables, packing
+from lmgauge.models.ngram.ngram_arrays import levels_of
 from lmgauge.models.ngram.packed_tables import RepeatedNgramsError
-from lmgauge.models.ngram.partitioned import packing
-from lmgauge.models.ngram.partitioned.packing import PackedOrder, Packing, pack_partitions, packed_model
+from lmgauge.models.ngram.packing import PackedOrder, Packing, pack_partitions, packed_model
 from lmgauge.work.engine import Arrays, Engine, Stored
 from lmgauge.work.folder_engine import FolderEngine
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.partitioned.links import Links, Shape, transposed
+from lmgauge.models.ngram.links import Links, Shape, transposed
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 
 TABLE_BYTES = 24

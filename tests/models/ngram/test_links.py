@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.work.memory_engine import MemoryEngine
 
-from lmgauge.models.ngram.partitioned.links import add_up, answers_to, joined, transposed
+from lmgauge.models.ngram.links import add_up, answers_to, joined, transposed
 from lmgauge.work.engine import Stored
 
 A, B = Stored("a"), Stored("b")

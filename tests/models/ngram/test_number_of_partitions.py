@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmgauge.models.ngram.partitioned.plan import least_memory, number_of_partitions, tokens_of_chunk
+from lmgauge.models.ngram.memory_needs import least_memory, number_of_partitions, tokens_of_chunk
 
 TYPES = [8_000_000, 22_000_000, 32_000_000, 36_000_000]
 

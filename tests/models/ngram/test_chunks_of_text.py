@@ -6,7 +6,7 @@ import numpy as np
 from tests.work.memory_engine import MemoryEngine
 
 from lmgauge import Corpus
-from lmgauge.models.ngram.partitioned.text import ReadText, read_text
+from lmgauge.models.ngram.reading import ReadText, read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 
 LINES = ["a b a", "c a"]

@@ -14,8 +14,8 @@ import pytest
 import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.errors import ModelFileError
-from lmgauge.models.ngram import packed_tables, storage, verified_files
-from lmgauge.models.ngram.verified_files import FileState, records_folder
+from lmgauge.models.ngram import packed_tables, storage
+from lmgauge.models.ngram.storage import FileState, records_folder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="files have no ctime there")
 
@@ -25,7 +25,7 @@ TEXT = ["a b c a", "b c d", "a b e f g", "a b c d", "g f e a b"] * 4
 @pytest.fixture
 def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(verified_files, "_QUIET_NS", -(10**18))  # the file was written just now
+    monkeypatch.setattr(storage, "_QUIET_NS", -(10**18))  # the file was written just now
     lmgauge.train("modified-kneser-ney", Corpus.from_strings(TEXT), order=3).save(tmp_path / "model")
     return tmp_path / "model"
 
@@ -80,7 +80,7 @@ def test_a_changed_byte_is_noticed_even_where_mtime_is_set_back(saved: Path, nam
 def test_a_file_that_was_just_changed_is_not_remembered(
     saved: Path, checks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verified_files, "_QUIET_NS", 10**12)
+    monkeypatch.setattr(storage, "_QUIET_NS", 10**12)
     load(saved)
     load(saved)
     assert len(checks) == 4
@@ -183,7 +183,7 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_time(
 
 
 def test_records_do_not_pile_up(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verified_files, "_MOST_RECORDS", 8)
+    monkeypatch.setattr(storage, "_MOST_RECORDS", 8)
     folder = records_folder()
     folder.mkdir(parents=True)
     for i in range(20):
@@ -200,7 +200,7 @@ def test_another_tokenizer_file_is_noticed(tmp_path: Path, monkeypatch: pytest.M
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(verified_files, "_QUIET_NS", -(10**18))
+    monkeypatch.setattr(storage, "_QUIET_NS", -(10**18))
     words = {"[UNK]": 0, "a": 1, "b": 2, "c": 3}
     for name, vocabulary in (("one", words), ("other", words | {"d": 4})):
         tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))

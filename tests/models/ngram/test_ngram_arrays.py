@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.models.ngram.levels import add_to_contexts, levels_of, reweighted, tables_of
+from lmgauge.models.ngram.ngram_arrays import add_to_contexts, levels_of, reweighted, tables_of
 
 LINES = ["the cat sat on the mat", "the dog sat", "a cat and a dog sat on a mat", "the mat"]
 

@@ -14,8 +14,8 @@ from tests.models.ngram.test_interpolation import estimated, of_partitions, of_t
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.models.ngram.partitioned import pruning
-from lmgauge.models.ngram.partitioned.pruning import prune_partitions
+from lmgauge.models.ngram import partition_pruning
+from lmgauge.models.ngram.partition_pruning import prune_partitions
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 
 THRESHOLDS = [1e-9, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 1.0]
@@ -60,7 +60,7 @@ def test_what_stays_is_what_stays_in_memory(
 @pytest.mark.parametrize("partitions", [1, 4])
 @pytest.mark.parametrize("at_once", [3, 1 << 15])
 def test_blanks_begin_and_end_what_stays(monkeypatch: pytest.MonkeyPatch, partitions: int, at_once: int) -> None:
-    monkeypatch.setattr(pruning, "_AT_ONCE", at_once)
+    monkeypatch.setattr(partition_pruning, "_AT_ONCE", at_once)
     words = [f"w{i}" for i in range(8)]
     random = np.random.default_rng(5)
     lines = [" ".join(random.choice(words, 8)) for _ in range(60)] + ["w0 w1 w2 w0 w2 w1 w1"] * 9
