@@ -12,9 +12,8 @@ from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
 from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Speller
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
-from lmgauge.text.segments import Segments
+from lmgauge.text.segments import BETWEEN_WORDS, WHITE_SPACE, Segments
 from lmgauge.text.vocabulary import BOS, EOS, UNK
-from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE
 
 AROUND, BEFORE = 64 * 64 * 2, 8
 

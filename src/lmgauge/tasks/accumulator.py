@@ -19,7 +19,7 @@ from lmgauge.tasks.metrics.fixed_point import SCALE, with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, TaskScore
 from lmgauge.tasks.scoring import block_of_strings, block_statistics, document_codes
 from lmgauge.tasks.settings import ComparisonSettings
-from lmgauge.text.labels import BY_NAMES
+from lmgauge.text.segment_metadata import BY_NAMES
 
 
 class Accumulator:

@@ -13,7 +13,7 @@ from lmgauge.tasks.records import Cursor, LabelNames, Records, check_once, merge
 from lmgauge.tasks.settings import Reading
 from lmgauge.tasks.utterance_ids import UtteranceIds
 from lmgauge.text.documents import Corpus
-from lmgauge.text.labels import BY_NAMES, DOCUMENT_RULES, FILE, SEGMENT, UNKNOWN, DocumentNumbers, Names
+from lmgauge.text.segment_metadata import BY_NAMES, DOCUMENT_RULES, FILE, SEGMENT, UNKNOWN, DocumentNumbers, Names
 
 BY_FILE = "file"
 Path = str | os.PathLike[str]

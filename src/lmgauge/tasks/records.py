@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.text.documents import Corpus
-from lmgauge.text.labels import Names
+from lmgauge.text.segment_metadata import Names
 from lmgauge.text.segments import Segments
 
 LabelNames = tuple[Names, Names]

@@ -22,7 +22,7 @@ from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric
 from lmgauge.tasks.segment_examples import SegmentChooser
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.texts import TAKES_FILES, GivenReferences, Integers, References, Texts, refuse_two_readings
-from lmgauge.text.labels import BY_NAMES, UNKNOWN, Names
+from lmgauge.text.segment_metadata import BY_NAMES, UNKNOWN, Names
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from lmgauge.tasks.transcripts import (
 )
 from lmgauge.tasks.utterance_ids import formats_of
 from lmgauge.text.documents import Corpus
-from lmgauge.text.labels import BY_NAMES, SEGMENT, UNKNOWN, DocumentNumbers, Names
+from lmgauge.text.segment_metadata import BY_NAMES, SEGMENT, UNKNOWN, DocumentNumbers, Names
 
 LABELS = ("speaker", "file", "channel", "label")
 """What segments can be grouped by; all but the speaker are of stm files."""

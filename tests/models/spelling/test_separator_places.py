@@ -14,7 +14,7 @@ import lmgauge
 from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST, around
 from lmgauge.models.spelling.separators import Separators
 from lmgauge.scores import EOS_KIND, OOV, SPELLED
-from lmgauge.text.white_space import WHITE_SPACE
+from lmgauge.text.segments import WHITE_SPACE
 
 DATA = Path(__file__).parents[2] / "data"
 TOKENIZERS = ("whitespace", "treebank", "icu")

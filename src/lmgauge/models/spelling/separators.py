@@ -25,8 +25,7 @@ from lmgauge._kernels import _native
 from lmgauge.decoding import Meta, Whole
 from lmgauge.models.spelling.separator_places import AROUND, INNER, PLACES, around, character_classes
 from lmgauge.scores import ScoreBatch
-from lmgauge.text.segments import Segments
-from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE
+from lmgauge.text.segments import BETWEEN_WORDS, WHITE_SPACE, Segments
 
 if TYPE_CHECKING:
     from lmgauge.text.tokens import Tokenizer
