@@ -8,7 +8,7 @@ from lmgauge.evaluation.audit.checks import Audit as Audit
 from lmgauge.evaluation.choices.results import Choices as Choices
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
-from lmgauge.evaluation.context_curve.results import ContextCurve as ContextCurve
+from lmgauge.evaluation.context_curve.curve import ContextCurve as ContextCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
 from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
 from lmgauge.evaluation.divergence.results import Divergence as Divergence
@@ -28,7 +28,7 @@ from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
 from lmgauge.numerics.lower_bound import LowerBound as LowerBound
 from lmgauge.report.documents import Report as Report
-from lmgauge.tasks.nbest.results import Rescored as Rescored
+from lmgauge.tasks.nbest.rescoring import Rescored as Rescored
 from lmgauge.text.overlap.overlap_results import Overlap as Overlap
 from lmgauge.text.split import SplitText as SplitText
 

@@ -67,7 +67,7 @@ def test_mix_eval_info_sample(folder: Path, tmp_path: Path) -> None:
 
 
 def test_mix_as_json_is_what_python_says(folder: Path, tmp_path: Path) -> None:
-    from lmgauge.models.mixture.weights import find_weights
+    from lmgauge.models.mixture.mixing import find_weights
 
     paths = [folder / "kn3", folder / "pruned"]
     told = json.loads(ok("mix", "-m", paths[0], "-m", paths[1], folder / "valid.txt", "-o", tmp_path / "m", "--json").stdout)

@@ -15,7 +15,7 @@ from tests.reference.packed_tables import decode
 from lmgauge._kernels import _native
 from lmgauge.distributions.pairs import direct
 from lmgauge.errors import ProbabilityError
-from lmgauge.models.ngram.packed_tables import TableBuilder
+from lmgauge.models.ngram.partitioned.packing import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.whole import WholeDistributions
 from lmgauge.text.vocabulary import BOS, EOS

@@ -72,25 +72,7 @@ GARBAGE: dict[str, Callable[[], Any]] = {
     "sums of events that overflow": lambda: _native.sum_events(
         np.zeros(0), EMPTY, EMPTY, np.array([1 << 62] * 4), *(np.zeros(4, kind) for kind in (I64, U64, I64))
     ),
-    "words of many bits": lambda: _native.stage_columns(
-        (SAME, SAME, np.ones(3, F32), np.ones(3, F32)),
-        0,
-        3,
-        (1 << 63, 1 << 63),
-        [],
-        (np.zeros((8, 5), U32), np.zeros(1, U64)),
-    ),
-    "a parent out of range": lambda: _native.stage_columns(
-        (np.full(3, 9, U32), SAME, np.ones(3, F32), np.ones(3, F32)),
-        0,
-        3,
-        (9, 9),
-        [],
-        (np.zeros((8, 5), U32), np.zeros(1, U64)),
-    ),
-    "an n-gram in another's part": lambda: _native.sort_parts(
-        (np.zeros((16, 16), U32), 4, 4, True), (np.full((8, 5), 0xFFFFFFFF, U32), np.full(2, 4, U64)), 0, 1, np.zeros(2, U64)
-    ),
+    "a slot outside the table below": lambda: _native.mark_parents(np.zeros((16, 16), U32), np.full(1, 80, U32)),
     "ranks outside the text": lambda: _native.common_prefixes(*(np.full(3, 7, kind) for kind in (U32, I32, I32, I32))),
     "a suffix outside the text": lambda: _native.index_windows(
         suffixes(suffixes=np.array([2, 99, -1], I32), common=np.zeros(3, I32)), 1, 0, np.zeros(8, U64), np.zeros(1, U64)

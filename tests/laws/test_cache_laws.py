@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.models.cache.counts import CacheCounts
-from lmgauge.models.cache.model import CacheModel
-from lmgauge.models.cache.settings import CacheSettings
+from lmgauge.models.cache_model import CacheCounts, CacheModel
+from lmgauge.models.model_settings import CacheSettings
 
 BASE = lmgauge.train("witten-bell", Corpus.from_strings(["a b c", "b a", "c c a d"]), order=2)
 SETTINGS = st.one_of(

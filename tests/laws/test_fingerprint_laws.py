@@ -12,10 +12,9 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.choices import RESERVED_POLICIES
 from lmgauge.errors import LmgaugeError
-from lmgauge.models.cache.model import CacheModel
-from lmgauge.models.cache.settings import CacheSettings
-from lmgauge.models.classes.definitions import ClassDefinitions
-from lmgauge.models.classes.model import ClassModel
+from lmgauge.models.cache_model import CacheModel
+from lmgauge.models.class_model import ClassDefinitions, ClassModel
+from lmgauge.models.model_settings import CacheSettings
 from lmgauge.text.vocabulary import Vocabulary
 
 TEXT = Corpus.from_strings(["a b c", "b a", "c c a d", "a b", "d"])

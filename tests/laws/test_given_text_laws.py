@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.evaluation.evaluate import evaluate
-from lmgauge.models.classes.definitions import ClassDefinitions
-from lmgauge.models.classes.model import ClassModel
+from lmgauge.models.class_model import ClassDefinitions, ClassModel
 from lmgauge.models.protocol import LanguageModel
 
 TRAINING = ["the cat sat on the mat", "a dog sat on a log", "für das 漢字 the dog ran", "the cat ran  on"]

@@ -22,8 +22,8 @@ from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.tasks import BLEU, CER, TER, WER, ChrF
 from lmgauge.tasks.alignment import INSERT, align_all
 from lmgauge.tasks.comparison import Systems, compare_systems
-from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.scoring import block_of_strings, block_statistics
+from lmgauge.tasks.significance import IndependentRows
 from lmgauge.tasks.texts import Texts
 
 Table = np.ndarray

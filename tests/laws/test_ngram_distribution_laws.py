@@ -18,7 +18,7 @@ from lmgauge.contexts import EventContexts
 from lmgauge.distributions.pairs import KullbackLeibler, direct
 from lmgauge.distributions.reduce import reduce, reduce_pair
 from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, TopK
-from lmgauge.models.ngram.packed_tables import TableBuilder
+from lmgauge.models.ngram.partitioned.packing import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import BOS
 
@@ -55,9 +55,9 @@ def reweighted(model: NgramModel, seed: int) -> NgramModel:
     for table in model.tables.tables:
         entries = table.entries()
         fresh = np.zeros(table.slots, np.uint32)
-        fresh[entries.slots] = builder.add(
-            slots[entries.parents], entries.words, entries.probabilities, _changed(entries.weights)
-        )
+        parents = slots[entries.parents]
+        builder.add(parents, entries.words, entries.probabilities, _changed(entries.weights))
+        fresh[entries.slots] = builder.tables[-1].find(parents, entries.words)
         slots = fresh
     changed = NgramTables(unigrams, builder.tables, model.tables.full_context, model.tables.unseen)
     return NgramModel(changed, model.vocabulary, model.tokenizer, model.settings)

@@ -17,11 +17,10 @@ from tests.tasks.share import compared as compare
 from lmgauge.numerics.grouped_sums import UnitSums
 from lmgauge.numerics.resampling import bootstrap_sums, randomized_sums
 from lmgauge.tasks import BLEU, TER, WER, Accumulator, ChrF, correlate, score_systems
-from lmgauge.tasks.blocks import Block, ParallelTexts
 from lmgauge.tasks.comparison import SystemResult, Systems
 from lmgauge.tasks.scoring import score_parallel
 from lmgauge.tasks.settings import ComparisonSettings
-from lmgauge.tasks.texts import References, Texts
+from lmgauge.tasks.texts import Block, ParallelTexts, References, Texts
 
 DRAWS = 60
 tests = st.sampled_from(["student", "sacrebleu-bootstrap", "sacrebleu"])

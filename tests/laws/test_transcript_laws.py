@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.tasks import CER, WER, score_files, wer
-from lmgauge.tasks.nbest.references import references_of
+from lmgauge.tasks.nbest.reading import references_of
 from lmgauge.tasks.settings import NbestReading
 
 WORDS = st.text(st.sampled_from("ab/-'."), min_size=1, max_size=5)  # without marks of trn

@@ -30,7 +30,7 @@ def class_model(folder: Path) -> Any:
     (folder / "classes").write_text("<animal> 0.5 cat\n<animal> 0.5 dog\n", encoding="utf-8")
     text = Corpus.from_strings(["the <animal> sat on the mat", "a <animal> sat"])
     ngram = lmgauge.train("witten-bell", text, order=2, reserved="unk")
-    from lmgauge.models.classes.model import read_class_model
+    from lmgauge.models.class_model import read_class_model
 
     return read_class_model(ngram, folder / "classes")
 

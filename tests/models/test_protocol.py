@@ -14,10 +14,9 @@ from lmgauge import Corpus
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.distributions import Entropy, reduce
 from lmgauge.errors import UsageError
-from lmgauge.models.custom import CustomModel
+from lmgauge.models.custom import CustomModel, WrappedModel
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.protocol import LanguageModel, completed
-from lmgauge.models.wrapped import WrappedModel
 from lmgauge.settings import ScoringOptions
 
 TEXT = ["the cat sat", "the dog sat"]

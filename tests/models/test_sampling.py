@@ -14,9 +14,9 @@ from lmgauge import Corpus, NgramModel
 from lmgauge.errors import UsageError
 from lmgauge.models import sampling
 from lmgauge.models.sampling import sample
+from lmgauge.models.spelling.incremental_decoding import EventWriter
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.speller import Spelling
-from lmgauge.models.spelling.writing import EventWriter
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 
 

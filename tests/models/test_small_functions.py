@@ -12,7 +12,7 @@ from lmgauge.models.mixture import model
 from lmgauge.models.network import windows
 from lmgauge.models.network.gguf import network
 from lmgauge.models.ngram import adjusted_counts, discounts, levels, packed_tables
-from lmgauge.models.spelling import byte_view_characters, byte_view_masses
+from lmgauge.models.spelling import byte_view_characters
 
 
 def test_model() -> None:
@@ -74,7 +74,9 @@ def test_byte_view_characters() -> None:
 
 
 def test_byte_view_masses() -> None:
-    assert byte_view_masses.range_sums(np.array([0.5, 0.25, 0.125]), np.array([0, 1, 2]), np.array([3, 2, 2])).tolist() == [
+    assert byte_view_characters.range_sums(
+        np.array([0.5, 0.25, 0.125]), np.array([0, 1, 2]), np.array([3, 2, 2])
+    ).tolist() == [
         0.875,
         0.25,
         0.0,

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.models.ngram.levels import Level
-from lmgauge.models.ngram.packed_tables import PackedTable, TableBuilder
+from lmgauge.models.ngram.packed_tables import PackedTable
 from lmgauge.models.ngram.partitioned import links
+from lmgauge.models.ngram.partitioned.packing import TableBuilder
 from lmgauge.work.engine import Engine
 
 
@@ -50,8 +51,9 @@ def pack_at_once(orders: Sequence[Grams], vocabulary: int) -> list[PackedTable]:
     for grams in orders:
         stays = grams.stays
         slots = np.full(len(stays), 2**32 - 1, np.uint32)
-        values = (grams.words, grams.probabilities, grams.weights)
-        slots[stays] = builder.add(below[grams.parents[stays]], *(column[stays] for column in values))
+        parents, words = below[grams.parents[stays]], grams.words[stays]
+        builder.add(parents, words, grams.probabilities[stays], grams.weights[stays])
+        slots[stays] = builder.tables[-1].find(parents, words)
         below = slots
     return builder.tables
 

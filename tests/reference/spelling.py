@@ -8,9 +8,8 @@ from functools import cache
 import numpy as np
 
 from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
-from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Speller
+from lmgauge.models.spelling.whitespace_model import EMPTY, FIRST, INNER, LAST, SeparatorModel
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.segments import BETWEEN_WORDS, WHITE_SPACE, Segments
 from lmgauge.text.vocabulary import BOS, EOS, UNK

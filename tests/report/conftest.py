@@ -16,7 +16,7 @@ from tests.tasks.share import Share, compared, grouped
 import lmgauge
 from lmgauge.api.info import Info
 from lmgauge.evaluation.clean_subset import SplitEvaluation
-from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
+from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.diagnosis.spelling_costs import PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
@@ -26,12 +26,11 @@ from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings
 from lmgauge.filtering.results import Bins, Drawn, Example, PlanSummary, Problem, Tally
 from lmgauge.filtering.rules import Reason, judge
 from lmgauge.filtering.selection import SelectedShare, Selection, SelectionExample
-from lmgauge.models.mixture.weights import fit_weights
+from lmgauge.models.mixture.mixing import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.numerics.intervals import Interval
 from lmgauge.report import (
-    alignments,
     audit,
     calc,
     candidates,
@@ -41,28 +40,21 @@ from lmgauge.report import (
     correlation,
     diagnosis,
     divergence,
-    doctor,
     evaluations,
     filtering,
     info,
-    ladder,
     membership,
     mixture,
     overlap,
-    percentiles,
     pruning,
-    recipes,
     rescore,
     scored_text,
-    shards,
     spelling,
-    split,
     stored_base,
     tasks,
     words,
 )
 from lmgauge.report import blocks as doc
-from lmgauge.report import selection as selection_report
 from lmgauge.report import training as training_report
 from lmgauge.report.blocks import Document
 from lmgauge.shown import Shown
@@ -274,10 +266,10 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "evaluations": lambda it: evaluations.blocks(it["evaluations"], HOSTILE),
     "overview": lambda it: it["overview"],
     "comparison": lambda it: comparison.blocks(it["comparison"]),
-    "recipes": lambda it: recipes.blocks(it["recipes"]),
+    "recipes": lambda it: comparison.recipe_blocks(it["recipes"]),
     "context_curve": lambda it: context_curve.blocks(it["context_curve"]),
     "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),
-    "ladder": lambda it: ladder.blocks(it["ladder"]),
+    "ladder": lambda it: diagnosis.ladder_blocks(it["ladder"]),
     "divergence": lambda it: divergence.blocks(it["divergence"]),
     "candidates": lambda it: candidates.blocks(it["candidates"], details=True),
     "stored_base": lambda it: stored_base.blocks(it["stored_base"]),
@@ -292,8 +284,8 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     ),
     "spelling": lambda it: spelling.blocks(replace(it["diagnosis"], spelling=spelling_costs())),
     "tasks": lambda it: tasks.blocks(it["tasks"]),
-    "alignments": lambda it: alignments.blocks(it["alignments"]),
-    "errors": lambda it: alignments.error_blocks(errors_by_system(it["alignments"]), 3),
+    "alignments": lambda it: tasks.aligned_blocks(it["alignments"]),
+    "errors": lambda it: tasks.error_blocks(errors_by_system(it["alignments"]), 3),
     "correlation": lambda it: correlation.blocks(it["correlation"]),
     "tokens": lambda _: (doc.Heading(HOSTILE), doc.Tokens((HOSTILE, "b", LONG), 1), doc.Text(HOSTILE), doc.Text(LONG)),
     "page only": lambda _: (
@@ -304,17 +296,17 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     ),
     "calc": lambda _: calc.blocks(lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), steps=True),
     "training": lambda it: training_report.blocks(it["training"]),
-    "selection": lambda it: selection_report.blocks(it["selection"]),
-    "split": lambda it: split.blocks(it["split"]),
-    "shards": lambda it: shards.blocks(it["shard"]),
+    "selection": lambda it: filtering.selection_blocks(it["selection"]),
+    "split": lambda it: info.split_blocks(it["split"]),
+    "shards": lambda it: info.shard_blocks(it["shard"]),
     "static": lambda it: mixture.static_blocks(it["static"], name=HOSTILE, paths=[HOSTILE, LONG]),
     "rescore": lambda it: rescore.blocks(it["rescored"]),
     "pruning": lambda it: (*pruning.blocks(it["pruned"], name=HOSTILE), *pruning.blocks(it["pruned"], name=LONG)),
     "scored_text": lambda it: scored_text.blocks(it["scored_text"]),
     "words": lambda it: words.blocks(it["words"]),
-    "percentiles": lambda it: percentiles.blocks(it["percentiles"]),
+    "percentiles": lambda it: filtering.percentile_blocks(it["percentiles"]),
     "filtering": lambda it: filtering.blocks(it["filtering"]),
-    "doctor": lambda it: doctor.blocks(it["checkup"]),
+    "doctor": lambda it: info.checkup_blocks(it["checkup"]),
     "info": lambda _: info.blocks(
         {"path": HOSTILE, "label": LONG, "tokenizer": {"name": HOSTILE}, "notes": [HOSTILE, LONG]}
     ),

@@ -20,7 +20,6 @@ from lmgauge.report import (
     evaluations,
     info,
     overlap,
-    recipes,
     tasks,
     training,
 )
@@ -105,7 +104,7 @@ def test_differences_of_runs_have_their_intervals(results: dict[str, Any]) -> No
 
 def test_recipes_are_drawn_with_all_their_runs(results: dict[str, Any]) -> None:
     (item,) = results["recipes"]
-    found = charts(recipes.blocks([item]))
+    found = charts(comparison.recipe_blocks([item]))
     runs, mean = found["recipes"].series
     assert runs.y == (*item.values[0], *item.values[1])
     assert (mean.x, mean.y) == ((item.first, item.second), item.figures)

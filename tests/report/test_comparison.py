@@ -13,7 +13,7 @@ from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING, Agr
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons
 from lmgauge.report import comparison as report
 from lmgauge.report.blocks import Document, Heading, Mark, Table, Verdict
-from lmgauge.report.recipes import blocks as recipe_blocks
+from lmgauge.report.comparison import recipe_blocks
 from lmgauge.report.terminal import as_text
 
 

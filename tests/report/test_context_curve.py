@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.report.conftest import curve
 
-from lmgauge.evaluation.context_curve.results import ContextCurve, ContextStep
+from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextStep
 from lmgauge.report.blocks import ChartData, Verdict
 from lmgauge.report.context_curve import blocks
 from lmgauge.report.terminal import as_text

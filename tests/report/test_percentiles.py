@@ -8,7 +8,7 @@ import lmgauge
 from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.report import blocks as doc
-from lmgauge.report.percentiles import blocks
+from lmgauge.report.filtering import percentile_blocks as blocks
 
 
 def learned(groups: int, size: int | None = None, models: int = 1) -> lmgauge.results.Percentiles:

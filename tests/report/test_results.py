@@ -10,7 +10,7 @@ import pytest
 from tests.report.conftest import HOSTILE
 
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.report import alignments, audit, candidates, correlation, diagnosis, divergence, mixture, overlap
+from lmgauge.report import audit, candidates, correlation, diagnosis, divergence, mixture, overlap, tasks
 from lmgauge.report.blocks import ChartData, Document, Number, Range, Table, Verdict
 from lmgauge.report.terminal import as_text
 from lmgauge.tasks.alignment import AlignedSegment, ErrorCounts, align
@@ -161,8 +161,8 @@ def test_a_correlation_begins_with_its_verdict() -> None:
 
 def test_segments_without_errors_are_left_out() -> None:
     right = AlignedSegment(0, "one", align("a b", "a b"))
-    assert list(alignments.blocks([right])) == []
-    shown = as_text(alignments.blocks([right, AlignedSegment(1, "one", align("a b", "a c"))]))
+    assert list(tasks.aligned_blocks([right])) == []
+    shown = as_text(tasks.aligned_blocks([right, AlignedSegment(1, "one", align("a b", "a c"))]))
     assert shown.splitlines() == [
         "segment 2 of one: 1 substituted, 0 deleted, 0 inserted, 1 right",
         "REF:  a b",
@@ -172,11 +172,11 @@ def test_segments_without_errors_are_left_out() -> None:
 
 
 def test_systems_without_errors_have_none() -> None:
-    assert as_text(alignments.error_blocks({HOSTILE: ErrorCounts()}, 3)).endswith("\nnone")
+    assert as_text(tasks.error_blocks({HOSTILE: ErrorCounts()}, 3)).endswith("\nnone")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_alignments_continue_on_new_lines(width: int) -> None:
     long = AlignedSegment(0, "one", align("word " * 40, "word " * 39 + "ward"))
-    shown = as_text(alignments.blocks([long]), width)
+    shown = as_text(tasks.aligned_blocks([long]), width)
     assert max(map(len, shown.splitlines())) <= width

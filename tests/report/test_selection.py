@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lmgauge.filtering.selection import SelectedShare, Selection
 from lmgauge.report import blocks as doc
-from lmgauge.report.selection import blocks
+from lmgauge.report.filtering import selection_blocks as blocks
 from lmgauge.report.terminal import as_text
 
 

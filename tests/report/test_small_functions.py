@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmgauge.report import chart_values, formats, ladder
+from lmgauge.report import chart_values, diagnosis, formats
 
 
 def test_chart_values() -> None:
@@ -19,6 +19,5 @@ def test_formats() -> None:
 
 
 def test_ladder() -> None:
-    assert (
-        ladder.verdict_on_bound("kn3", ladder.LowerBound(0.5), ladder.Baseline("xz", "LZMA", 16.0, 2.0)).level == "unknown"
-    )
+    best = diagnosis.Baseline("xz", "LZMA", 16.0, 2.0)
+    assert diagnosis.verdict_on_bound("kn3", diagnosis.LowerBound(0.5), best).level == "unknown"

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from lmgauge.tasks.alignment import Alignment, ErrorCounts
 from lmgauge.tasks.comparison import Systems, compare_systems
-from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.protocol import TaskMetric
 from lmgauge.tasks.settings import ComparisonSettings
+from lmgauge.tasks.significance import IndependentRows
 from lmgauge.tasks.texts import References, Texts
 
 

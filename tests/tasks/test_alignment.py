@@ -15,9 +15,8 @@ from tests.tasks.share import error_counts
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.alignment import Alignment, align, align_all, aligned_segments
-from lmgauge.tasks.blocks import Block, ParallelTexts
 from lmgauge.tasks.metrics.error_rates import CER, WER
-from lmgauge.tasks.texts import References, Texts
+from lmgauge.tasks.texts import Block, ParallelTexts, References, Texts
 
 jiwer = pytest.importorskip("jiwer")
 

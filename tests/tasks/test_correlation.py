@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.tasks.correlation import correlate, paired_columns
+from lmgauge.tasks.correlation import correlate, paired_columns, read_table
 from lmgauge.tasks.settings import CorrelationSettings
-from lmgauge.tasks.tables import read_table
 
 SYSTEMS = ["kn3", "kn5", "lstm", "transformer", "big"]
 PERPLEXITY = [210.0, 180.0, 90.0, 60.0, 70.0]

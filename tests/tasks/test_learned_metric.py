@@ -17,7 +17,7 @@ from tests.tasks.learned import Learned
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks import WER, Accumulator, ComparisonSettings, Systems, score_files, score_segments, score_systems
-from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
+from lmgauge.tasks.metrics.protocol import with_whole_statistics
 from lmgauge.tasks.texts import References, Texts
 
 COUNT = 40

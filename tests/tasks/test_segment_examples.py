@@ -10,7 +10,6 @@ from tests.tasks.share import error_counts
 from lmgauge.errors import UsageError
 from lmgauge.tasks import BLEU, WER, score_systems
 from lmgauge.tasks.alignment import align
-from lmgauge.tasks.blocks import ParallelTexts
 from lmgauge.tasks.scoring import block_of_strings, score_parallel
 from lmgauge.tasks.segment_examples import (
     APART,
@@ -23,6 +22,7 @@ from lmgauge.tasks.segment_examples import (
     window,
 )
 from lmgauge.tasks.settings import ComparisonSettings
+from lmgauge.tasks.texts import ParallelTexts
 
 QUIET = ComparisonSettings(significance="none")
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from lmgauge.tasks import parallel, scoring, transcripts
-from lmgauge.tasks.nbest import references, results
+from lmgauge.tasks.nbest import reading, rescoring
 
 
 def test_references() -> None:
-    assert references.by_id([(1, "u1", "a dog")], "ref.txt") == {"u1": (1, "a dog")}
+    assert reading.by_id([(1, "u1", "a dog")], "ref.txt") == {"u1": (1, "a dog")}
 
 
 def test_results() -> None:
-    assert (results.is_jsonl("best.jsonl"), results.is_jsonl("best.txt")) == (True, False)
+    assert (rescoring.is_jsonl("best.jsonl"), rescoring.is_jsonl("best.txt")) == (True, False)
 
 
 def test_parallel() -> None:

@@ -136,24 +136,11 @@ def balance_mass(sums: _U64, types: _U32, vocabulary_size: int) -> None: ...
 def estimate_discounted(rows: _Rows, sums: _U64, discounts: _Discounts, probabilities: _F32, kept_sums: _U64) -> None: ...
 def estimate_additive(rows: _Rows, sums: _U64, added: float, vocabulary_size: float, probabilities: _F32) -> None: ...
 
-# Packed tables (see `packed.hpp` and `pack.hpp`): staging, sorting, placing, listing, checking
+# Packed tables (see `packed.hpp` and `pack.hpp`): listing, checking
 SPARE_LINES: int
 LEAST_HOME_BITS: int
 
-def stage_columns(
-    ngrams: tuple[_U32, _U32, _F32, _F32], begin: int, end: int, bounds: tuple[int, int], below: list[_U32], parts: _Parts
-) -> None: ...
-def sort_parts(table: _Packed, parts: _Parts, first: int, last: int, frees: _U64) -> None: ...
-def place_parts(
-    lines: _U32,
-    bounds: tuple[int, int],
-    highest: bool,
-    parts: _Parts,
-    first: int,
-    last: int,
-    starts: _U64,
-    slots: _U32,
-) -> tuple[int, bool]: ...  # n-grams that came twice, whether one is too far from home
+def mark_parents(lines: _U32, slots: _U32) -> None: ...
 def count_entries(table: _Packed, begin: int, end: int) -> tuple[int, int]: ...  # n-grams, blanks among them
 def list_entries(table: _Packed, begin: int, end: int, columns: tuple[_U32, _U32, _U32, _F32, _F32]) -> None: ...
 def check_lines(table: _Packed, begin: int, end: int) -> tuple[int, int]: ...  # checksum, first bad line or -1

@@ -85,7 +85,6 @@ inline void check_offsets(Places offsets, std::size_t size) {
 inline auto fields(TextCounts& counts) { return std::tie(counts.words, counts.characters); }
 inline auto fields(ArpaLines& lines) { return std::tie(lines.lines, lines.consumed, lines.fault, lines.reason); }
 inline auto fields(Requests& requests) { return std::tie(requests.fresh, requests.rows); }
-inline auto fields(Placed& placed) { return std::tie(placed.twice, placed.far); }
 inline auto fields(EntryCounts& counts) { return std::tie(counts.entries, counts.blanks); }
 inline auto fields(TableCheck& check) { return std::tie(check.checksum, check.bad); }
 inline auto fields(Measured& measured) { return std::tie(measured.free, measured.limit); }
@@ -99,8 +98,6 @@ template <>
 struct From<std::span<const Line>> : FromRows<const Line, const std::uint32_t, 16> {};
 template <>
 struct From<std::span<Line>> : FromRows<Line, std::uint32_t, 16> {};
-template <>
-struct From<std::span<Staged>> : FromRows<Staged, std::uint32_t, 5> {};
 
 // Bounds of parents and words, which keys can tell apart.
 struct BoundedScatter : Scatter {
@@ -124,18 +121,15 @@ struct From<Scatter> : From<BoundedScatter> {};
 struct BoundedTable : TableView {
     std::uint64_t parents, words;
 };
-template <class Lines>
-BoundedTable bounded_table(Lines lines, std::uint64_t parents, std::uint64_t words, bool last) {
-    require(parents < kNone && words < kNone && TableView::fits(lines.size(), parents, words), "a table too small for its keys");
-    require(lines.size() < kNone / 2 / 7, "slots: fewer than 2^31");
-    return {TableView(lines.data(), lines.size(), parents, words, last), parents, words};
-}
 template <>
 struct From<BoundedTable> {
     using Python = std::tuple<PythonOf<View<Line>>, std::uint64_t, std::uint64_t, bool>;
     static BoundedTable view(const Python& table) {
-        const auto& [lines, parents, words, last] = table;
-        return bounded_table(From<View<Line>>::view(lines), parents, words, last);
+        const auto& [given, parents, words, last] = table;
+        const View<Line> lines = From<View<Line>>::view(given);
+        require(parents < kNone && words < kNone && TableView::fits(lines.size(), parents, words), "a table too small for its keys");
+        require(lines.size() < kNone / 2 / 7, "slots: fewer than 2^31");
+        return {TableView(lines.data(), lines.size(), parents, words, last), parents, words};
     }
 };
 template <>

@@ -6,21 +6,6 @@ namespace lmgauge {
 template <class Record>
 void check(const PartsOf<Record>& parts) { require(!parts.sizes.empty() && parts.staged.size() % parts.sizes.size() == 0, "parts"); }
 template <>
-struct From<Parts> : FromFields<Parts, MutableView<Staged>, MutableView<std::uint64_t>> {};
-// The table of the order below; none for bigrams.
-template <>
-struct From<Below> {
-    using Python = std::vector<PythonOf<MutableView<Line>>>;
-    static Below view(const Python& below) {
-        if (below.empty()) return {nullptr, 0};
-        const MutableView<Line> lines = From<MutableView<Line>>::view(below[0]);
-        return {lines.data(), lines.size() * MiddleLine::kWidth};
-    }
-};
-inline void check(const NgramColumns& n) { check_same_size(n.parents, n.words, n.probabilities, n.weights); }
-template <>
-struct From<NgramColumns> : FromFields<NgramColumns, Ids, Ids, View<float>, View<float>> {};
-template <>
 struct From<EntryColumns> : FromFields<EntryColumns, MutableView<std::uint32_t>, MutableView<std::uint32_t>, MutableView<std::uint32_t>,
                                        MutableView<float>, MutableView<float>> {};
 // Lines of the table, bounds of parents and words, whether it is the highest order, first home, homes.
@@ -39,37 +24,12 @@ struct From<View<MiddleNgram>> : FromRows<const MiddleNgram, const std::uint32_t
 
 namespace {
 
-void check_parts(const Parts& parts, std::size_t first, std::size_t last) {
-    check_range(first, last, parts.sizes.size());
-    for (const std::uint64_t size : parts.sizes) require(size <= parts.room(), "parts that have room");
-}
 const auto in_lines = [](const TableView& table, std::size_t begin, std::size_t end, const auto&...) { check_range(begin, end, table.rows()); };
 
 void bind_packing(nb::module_& m) {
     m.attr("SPARE_LINES") = kSpareLines;
     m.attr("LEAST_HOME_BITS") = kLeastHomeBits;
-    def(m, "stage_columns", stage_columns,
-        [](const NgramColumns& n, std::size_t begin, std::size_t end, const BoundedScatter& bounds, const Below& below, const auto&) {
-            check_range(begin, end, n.words.size());
-            require(below.lines == nullptr || below.slots == bounds.parents, "the table below");
-            for (std::size_t i = begin; i < end; ++i) {
-                require(n.parents[i] < bounds.parents && n.words[i] < bounds.words, "a parent or a word out of range");
-            }
-        });
-    def(m, "sort_parts", sort_parts, [](const TableView&, const Parts& parts, std::size_t first, std::size_t last, const auto& frees) {
-        check_same_size(parts.sizes, frees);
-        check_parts(parts, first, last);
-    });
-    def(m, "place_parts", [](MutableView<Line> lines, const std::tuple<std::uint64_t, std::uint64_t>& bounds, bool last, const Parts& parts,
-                             std::size_t first, std::size_t end, View<std::uint64_t> starts, MutableView<std::uint32_t> slots) {
-        check_same_size(parts.sizes, starts);
-        check_parts(parts, first, end);
-        const BoundedTable table = bounded_table(lines, std::get<0>(bounds), std::get<1>(bounds), last);
-        for (std::size_t i = first; i < end && !slots.empty(); ++i) {
-            for (const Staged& s : parts.part(i)) require(s.source < slots.size(), "slots");
-        }
-        return place_parts(table, lines, parts, first, end, starts, slots);
-    });
+    def(m, "mark_parents", mark_parents);
     def(m, "count_entries", count_entries, in_lines);
     def(m, "list_entries", list_entries, [](const TableView& table, std::size_t begin, std::size_t end, const EntryColumns& out) {
         check_range(begin, end, table.rows());

@@ -1,4 +1,4 @@
-// Hashing, prefetching, atomic operations, and the layout of the tables in which n-grams are counted. `packed.hpp` has that of
+// Hashing, prefetching, and the layout of the tables in which n-grams are counted. `packed.hpp` has that of
 // finished models.
 //
 // A table of counting is an array of 16-byte entries. An entry holds
@@ -61,39 +61,6 @@ template <class Items>
 const void* address_of(const Items& items, std::uint64_t i) {
     return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(items.data()) +
                                          static_cast<std::uintptr_t>(i) * sizeof(*items.data()));
-}
-
-inline void atomic_store(std::uint32_t* p, std::uint32_t v) {
-#if defined(_MSC_VER)
-    *static_cast<volatile std::uint32_t*>(p) = v;
-#else
-    __atomic_store_n(p, v, __ATOMIC_RELAXED);
-#endif
-}
-
-// The value before the addition.
-inline std::uint64_t atomic_fetch_add(std::uint64_t* p, std::uint64_t v) {
-#if defined(_MSC_VER)
-    return static_cast<std::uint64_t>(_InterlockedExchangeAdd64(reinterpret_cast<long long*>(p), static_cast<long long>(v)));
-#else
-    return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
-#endif
-}
-
-inline std::uint32_t atomic_load(const std::uint32_t* p) {
-#if defined(_MSC_VER)
-    return *static_cast<const volatile std::uint32_t*>(p);
-#else
-    return __atomic_load_n(p, __ATOMIC_RELAXED);
-#endif
-}
-
-inline void atomic_or(std::uint32_t* p, std::uint32_t bits) {
-#if defined(_MSC_VER)
-    _InterlockedOr(reinterpret_cast<long*>(p), static_cast<long>(bits));
-#else
-    __atomic_fetch_or(p, bits, __ATOMIC_RELAXED);
-#endif
 }
 
 // A flag that several threads set. One that is set is not written again: the cache line stays shared.

@@ -1,95 +1,16 @@
-// Packing: n-grams in any order to a table whose bytes depend on nothing but what is in it.
-//
-// They are staged in parts by their scattered number, each part is sorted, and the places follow one after another:
-//
-//   place of the i-th n-gram = max(place of the one before + 1, first place of its home line)
-//
-// Taking a maximum and adding one can be done for all of a part at once, so that parts are placed side by side: a part that
-// fills places up to f when it begins at its first home ends at max(start + size, f) when it begins at `start`.
+// What is in packed tables: listed, counted, checked. `partition_pack.cpp` makes them.
 #include "pack.hpp"
 
 namespace lmgauge {
 
-void Below::has_longer(std::uint32_t slot) const {
-    if (lines == nullptr) return;
-    require(slot < slots, "a slot outside the table below");
+void mark_parents(MutableView<Line> lines, View<std::uint32_t> slots) {
     constexpr std::uint32_t kWidth = MiddleLine::kWidth;
-    std::uint32_t& weight = lines[slot / kWidth].words[MiddleLine::kWeight + slot % kWidth];
-    if (atomic_load(&weight) == kMinusOne) atomic_store(&weight, kOne);
-}
-
-void stage_columns(const NgramColumns& ngrams, std::size_t begin, std::size_t end, const Scatter& scatter, Below below, Parts parts) {
-    Stage<Staged> stage(parts);
-    for (std::size_t i = begin; i < end; ++i) {
-        below.has_longer(ngrams.parents[i]);
-        stage.add({Scattered::of(scatter(ngrams.parents[i], ngrams.words[i])), as_bits(ngrams.probabilities[i]),
-                   as_bits(ngrams.weights[i]), static_cast<std::uint32_t>(i)});
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        if (i + kAhead < slots.size()) prefetch_for_write(address_of(lines, slots[i + kAhead] / kWidth));
+        require(slots[i] / kWidth < lines.size(), "a slot outside the table below");
+        std::uint32_t& weight = lines[slots[i] / kWidth].words[MiddleLine::kWeight + slots[i] % kWidth];
+        if (weight == kMinusOne) weight = kOne;
     }
-}
-
-void sort_parts(const TableView& table, Parts parts, std::size_t first, std::size_t last, MutableView<std::uint64_t> frees) {
-    std::vector<Staged> sorted;
-    std::vector<std::uint32_t> ends;
-    for (std::size_t p = first; p < last; ++p) {
-        const MutableView<Staged> part = parts.part(p);
-        // A bucket for each n-gram: then hardly any lie in the wrong order.
-        const std::uint64_t buckets = part.size() + 1;
-        const auto bucket_of = [&](const Staged& s) {
-            return static_cast<std::size_t>(multiply_high(s.scattered(), parts.sizes.size() * buckets) - p * buckets);
-        };
-        ends.assign(static_cast<std::size_t>(buckets) + 1, 0);
-        for (const Staged& s : part) {
-            const std::size_t bucket = bucket_of(s);
-            require(bucket < buckets, "an n-gram in a part that is not its own");
-            ++ends[bucket + 1];
-        }
-        for (std::size_t b = 1; b < ends.size(); ++b) ends[b] += ends[b - 1];
-        sorted.resize(part.size());
-        for (const Staged& s : part) sorted[ends[bucket_of(s)]++] = s;
-        for (std::size_t i = 1; i < sorted.size(); ++i) {
-            const Staged moved = sorted[i];
-            std::size_t j = i;
-            for (; j > 0 && sorted[j - 1].scattered() > moved.scattered(); --j) sorted[j] = sorted[j - 1];
-            sorted[j] = moved;
-        }
-        std::uint64_t free = 0;
-        for (const Staged& s : sorted) free = std::max(free, multiply_high(s.scattered(), table.homes) * table.width) + 1;
-        frees[p] = free;
-        std::copy(sorted.begin(), sorted.end(), part.begin());
-    }
-}
-
-Placed place_parts(const TableView& table, MutableView<Line> lines, Parts parts, std::size_t first, std::size_t last,
-                   View<std::uint64_t> starts, MutableView<std::uint32_t> slots) {
-    Placed result;
-    const std::uint32_t width = table.width;
-    for (std::size_t p = first; p < last; ++p) {
-        std::uint64_t free = starts[p], before = 0;
-        bool any = false;
-        for (const Staged& s : parts.part(p)) {
-            const Place home = table.place(s.scattered());
-            result.twice += any && s.scattered() == before;
-            any = true;
-            before = s.scattered();
-            const std::uint64_t slot = std::max(free, static_cast<std::uint64_t>(home.line) * width);
-            free = slot + 1;
-            const auto row = static_cast<std::size_t>(slot / width), i = static_cast<std::size_t>(slot % width);
-            const std::size_t distance = row - home.line;
-            if (distance > kFarthest) {
-                result.far = true;
-                return result;
-            }
-            Line& line = lines[row];
-            line.words[i] = home.key + static_cast<std::uint32_t>(distance);
-            line.words[width + 1 + i] = s.probability;
-            if (!table.last) line.words[2 * width + 1 + i] = s.weight == kOne ? kMinusOne : s.weight;
-            for (std::size_t passed = home.line; passed < row; ++passed) {    // a line may be of two parts
-                atomic_or(&lines[passed].words[width], 1u << ((home.key >> 4) & 31));
-            }
-            if (!slots.empty()) slots[s.source] = static_cast<std::uint32_t>(slot);
-        }
-    }
-    return result;
 }
 
 EntryCounts count_entries(const TableView& table, std::size_t begin, std::size_t end) {

@@ -12,17 +12,12 @@ constexpr std::size_t kAhead = 32;          // rows by which memory is asked for
 constexpr std::size_t kTogether = 16;       // staged n-grams that go to their part together
 constexpr std::uint32_t kMinusOne = 0xBF800000u, kOne = 0x3F800000u;    // as float
 
-// An n-gram on its way to its place: what it is, scattered, and its values.
+// An n-gram on its way to its place begins with what it is, scattered; its values follow.
 struct Scattered {
     std::uint32_t high, low;
     std::uint64_t scattered() const { return static_cast<std::uint64_t>(high) << 32 | low; }
     static Scattered of(std::uint64_t number) { return {static_cast<std::uint32_t>(number >> 32), static_cast<std::uint32_t>(number)}; }
 };
-struct Staged : Scattered {
-    std::uint32_t probability, weight, source;    // `source` is what the caller knows it by
-};
-static_assert(sizeof(Staged) == 20);
-
 // Staged n-grams in parts by rising `scattered`: part p is staged[p * room, p * room + sizes[p]). Where a size becomes larger
 // than the room, what is beyond it is lost, and the caller does all of it again with more room.
 template <class Record>
@@ -32,9 +27,8 @@ struct PartsOf {
     std::size_t room() const { return staged.size() / sizes.size(); }
     MutableView<Record> part(std::size_t p) const { return staged.subspan(p * room(), static_cast<std::size_t>(sizes[p])); }
 };
-using Parts = PartsOf<Staged>;
 
-// One thread's n-grams, on their way to the parts. Those of one thread stay in order.
+// N-grams on their way to the parts, in which they stay in order.
 template <class Record>
 class Stage {
   public:
@@ -58,7 +52,8 @@ class Stage {
     void send(std::size_t p) {
         const std::size_t n = counts_[p];
         if (n == 0) return;
-        const auto at = static_cast<std::size_t>(atomic_fetch_add(&parts_.sizes[p], n));
+        const auto at = static_cast<std::size_t>(parts_.sizes[p]);
+        parts_.sizes[p] += n;
         if (at <= parts_.room() && n <= parts_.room() - at) {
             std::copy_n(held_.get() + p * kTogether, n, parts_.staged.begin() + static_cast<std::ptrdiff_t>(p * parts_.room() + at));
         }
@@ -70,30 +65,8 @@ class Stage {
     std::vector<std::uint8_t> counts_;
 };
 
-// The table of the order below, whose entries learn that something longer begins with them; none for bigrams.
-struct Below {
-    Line* lines;
-    std::uint64_t slots;
-    void has_longer(std::uint32_t slot) const;    // an entry with the weight -1, which becomes 1
-};
-
-struct NgramColumns {
-    View<std::uint32_t> parents, words;
-    View<float> probabilities, weights;
-};
-void stage_columns(const NgramColumns& ngrams, std::size_t begin, std::size_t end, const Scatter& scatter, Below below, Parts parts);
-
-// Sorts parts [first, last). frees[p]: the first place that is free behind part p, if the parts before it do not reach into it.
-void sort_parts(const TableView& table, Parts parts, std::size_t first, std::size_t last, MutableView<std::uint64_t> frees);
-
-struct Placed {
-    std::uint64_t twice = 0;     // n-grams that came twice
-    bool far = false;            // an entry would lie too far from its home: the table needs more lines
-};
-// Writes parts [first, last) to the fresh lines of a table; starts[p] is the first place that is free for part p. slots (may be
-// empty) [source]: where each went.
-Placed place_parts(const TableView& table, MutableView<Line> lines, Parts parts, std::size_t first, std::size_t last,
-                   View<std::uint64_t> starts, MutableView<std::uint32_t> slots);
+// Marks n-grams of a table, by their slots, as those that something longer begins with: the weight -1 becomes 1.
+void mark_parents(MutableView<Line> lines, View<std::uint32_t> slots);
 
 struct EntryCounts {
     std::uint64_t entries = 0, blanks = 0;

@@ -1,7 +1,7 @@
 // Packing in buckets: no n-gram is sorted before it is placed.
 //
 // How many n-grams have each line as their home says where those of each home begin (`open_homes`): the place of the i-th
-// n-gram of a table is max(place of the one before + 1, first place of its home line), see pack.cpp. Each is written to the
+// n-gram of a table is max(place of the one before + 1, first place of its home line). Each is written to the
 // next place of its home, and what stands at the places of one home, five or so, is put in order at the end. Arrays come from
 // files, so every index is checked.
 #include "partition_pack.hpp"

@@ -1,5 +1,5 @@
 // Packing in parts that fit into little memory: the n-grams of one order come partition by partition and are dealt to buckets
-// by their scattered number; each bucket becomes some lines of the table. The bytes are those that `pack.hpp` makes.
+// by their scattered number; each bucket becomes some lines of the table. The bytes of the table depend on what is in it alone.
 #pragma once
 
 #include "pack.hpp"

@@ -61,7 +61,7 @@ def convert(
     from pathlib import Path
 
     from lmgauge.files import refuse_replacing
-    from lmgauge.models.classes.model import read_class_model
+    from lmgauge.models.class_model import read_class_model
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.ngram.arpa_reader import read_arpa
     from lmgauge.models.ngram.kenlm.reader import is_kenlm, read_kenlm

@@ -89,7 +89,7 @@ def divergence(
     from lmgauge.evaluation.divergence.base_file import BaseFile
     from lmgauge.evaluation.divergence.bases import AskedBase, StoredBase, settled
     from lmgauge.evaluation.divergence.candidates import CandidateRuns
-    from lmgauge.models.mixture.vocabulary_alignment import over_common_tokens
+    from lmgauge.models.mixture.compatibility import over_common_tokens
     from lmgauge.models.registry import model_names
     from lmgauge.progress import say_progress
     from lmgauge.records.parquet_files import is_parquet

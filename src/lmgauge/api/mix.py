@@ -13,8 +13,8 @@ from lmgauge.option_numbers import Count, Share
 from lmgauge.settings import CacheSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
+    from lmgauge.models.mixture.mixing import Mixture
     from lmgauge.models.mixture.model import MixtureModel
-    from lmgauge.models.mixture.together import Mixture
     from lmgauge.models.spelling.model import SpelledModel
     from lmgauge.results import StaticMixture
 
@@ -82,8 +82,8 @@ def mix(
         (0.25, 0.75)
     """
     from lmgauge.api.evaluate import evaluate
+    from lmgauge.models.mixture.mixing import together
     from lmgauge.models.mixture.static import StaticMixture, static_mixture
-    from lmgauge.models.mixture.together import together
     from lmgauge.progress import say_progress
 
     if isinstance(models, PATHS):
@@ -165,8 +165,8 @@ def cache(
         >>> [round(evaluate(each, texts=text).perplexity, 2) for each in (model, adapting)]
         [7.23, 6.12]
     """
-    from lmgauge.models.cache.model import CacheModel
-    from lmgauge.models.mixture.together import Together
+    from lmgauge.models.cache_model import CacheModel
+    from lmgauge.models.mixture.mixing import Together
     from lmgauge.models.spelling.model import parted
 
     corpus = None if held_out is None else corpus_of(held_out, reading)

@@ -81,8 +81,7 @@ def rescore(
     from lmgauge.evaluation.choices.prefer import log_probabilities
     from lmgauge.tasks.metrics.error_rates import CER, WER
     from lmgauge.tasks.nbest.reading import nbest_lists
-    from lmgauge.tasks.nbest.rescoring import Rescoring
-    from lmgauge.tasks.nbest.results import is_jsonl
+    from lmgauge.tasks.nbest.rescoring import Rescoring, is_jsonl
 
     output, scored = settings.output, settings.write_scores
     if output is not None:

@@ -354,9 +354,8 @@ def correlate_tables(
     from lmgauge.files import refuse_replacing
     from lmgauge.models.registry import load_model
     from lmgauge.records.sources import find_sources
-    from lmgauge.tasks.correlation import by_system, correlate_rows
+    from lmgauge.tasks.correlation import by_system, correlate_rows, read_table
     from lmgauge.tasks.parallel import paths_of
-    from lmgauge.tasks.tables import read_table
 
     if (model is None) != (not outputs):
         raise UsageError("a model (-m) and its outputs (--outputs) belong together: what is measured under the model")

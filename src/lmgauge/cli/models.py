@@ -12,8 +12,8 @@ from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say
 
 if TYPE_CHECKING:
+    from lmgauge.models.mixture.mixing import Mixture
     from lmgauge.models.mixture.static import StaticMixture
-    from lmgauge.models.mixture.together import Mixture
 
 
 def prune(call: Call) -> None:

@@ -68,7 +68,7 @@ def score(call: Call) -> None:
     from lmgauge.api.task_scores import align_files, score_files, score_segments
     from lmgauge.cli.shards import run_in_shards
     from lmgauge.cluster.task import TaskJob
-    from lmgauge.report import alignments, task_pages
+    from lmgauge.report import task_pages, tasks
     from lmgauge.report.terminal import show
     from lmgauge.tasks.alignment import errors_by_system
     from lmgauge.tasks.metrics.protocol import METRICS
@@ -95,7 +95,7 @@ def score(call: Call) -> None:
     elif call["align"] and call.as_json:
         _print_json(segment.to_dict() for segment in aligned(notes=_note))
     elif call["align"]:
-        show(alignments.blocks(aligned(notes=_note)))
+        show(tasks.aligned_blocks(aligned(notes=_note)))
     else:
         if call["top"] and "-" in (*call["files"], call["group"], call["document"]):
             raise click.UsageError("--top reads the files twice, which standard input cannot: save it in a file first")
@@ -106,7 +106,7 @@ def score(call: Call) -> None:
         _print(call, systems, examples and task_pages.page(systems, examples, width=call["width"]))
         if errors is not None:
             click.echo()
-            show(alignments.error_blocks(errors, call["top"]))
+            show(tasks.error_blocks(errors, call["top"]))
 
 
 def score_labels(call: Call) -> None:

@@ -17,12 +17,11 @@ from lmgauge.cluster.shards import ShardRecord, StoredParts, stored_paths
 from lmgauge.digests import digest, file_sha256
 from lmgauge.errors import InputError, UsageError
 from lmgauge.remote.addresses import is_remote
-from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.comparison import Systems
-from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
-from lmgauge.tasks.metrics.protocol import Statistics, metric_named
+from lmgauge.tasks.metrics.protocol import Statistics, metric_named, with_whole_statistics
 from lmgauge.tasks.scoring import block_statistics, say_segments, score_parallel
 from lmgauge.tasks.settings import ComparisonSettings, Reading
+from lmgauge.tasks.texts import Block, ParallelSegments
 from lmgauge.tasks.transcript_files import files_to_score
 from lmgauge.work.manifest import described, difference
 

@@ -1,7 +1,7 @@
 """The public names of this room, and their homes."""
 
-from lmgauge.models.classes.model import ClassModel as ClassModel
-from lmgauge.models.classes.model import read_class_model as read_class_model
+from lmgauge.models.class_model import ClassModel as ClassModel
+from lmgauge.models.class_model import read_class_model as read_class_model
 from lmgauge.models.mixture.model import MixtureModel as MixtureModel
 from lmgauge.models.network.torch.architectures import register_architectures as register_architectures
 from lmgauge.models.network.torch.model import NeuralModel as NeuralModel

@@ -1,4 +1,4 @@
-"""Models of one's own: from a function over token ids to what evaluation and audits take.
+"""Models of one's own: from a function over token ids to what evaluation and audits take; and models around models.
 
 >>> import numpy as np
 >>> from lmgauge.text.documents import Corpus
@@ -16,6 +16,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 from lmgauge.models.given import targets_only
+from lmgauge.models.protocol import LanguageModel, completed
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.text.encoding import Encoded, ReservedPolicy, encode
@@ -175,3 +178,28 @@ class CustomModel(ScoresStrings):
     def blocks_are_independent(self) -> bool:
         """False: blocks are scored one after another, as a model of one's own need not be safe to call from threads."""
         return False
+
+
+def _of_inner(name: str) -> Any:
+    return property(attrgetter(f"inner.{name}"), doc="That of the model inside.")
+
+
+class WrappedModel(ScoresStrings):
+    """A model with another one inside, whose events are the same; it says `score`, `score_block` and what it changes."""
+
+    def __init__(self, inner: LanguageModel) -> None:
+        self.inner = completed(inner)
+
+    label = _of_inner("label")
+    vocabulary = _of_inner("vocabulary")
+    tokenizer = _of_inner("tokenizer")
+    fingerprint = _of_inner("fingerprint")
+    context_policy = _of_inner("context_policy")
+    blocks_are_independent = _of_inner("blocks_are_independent")
+    tolerance = _of_inner("tolerance")
+    notes = _of_inner("notes")
+    options = _of_inner("options")
+    takes = _of_inner("takes")
+    keep_journal = _of_inner("keep_journal")
+    log_distribution = _of_inner("log_distribution")
+    progress = _of_inner("progress").setter(lambda self, listener: setattr(self.inner, "progress", listener))

@@ -38,8 +38,8 @@ from lmgauge.plugins import Plugins
 MODELS = Plugins(
     "models",
     """
-    lmgauge-cache = lmgauge.models.cache.model:load_cache
-    lmgauge-class-ngram = lmgauge.models.classes.model:load_class_model
+    lmgauge-cache = lmgauge.models.cache_model:load_cache
+    lmgauge-class-ngram = lmgauge.models.class_model:load_class_model
     lmgauge-mixture = lmgauge.models.mixture.model:load_mixture
     lmgauge-ngram = lmgauge.models.registry:load_ngrams
     .arpa = lmgauge.models.registry:load_ngrams
@@ -139,7 +139,7 @@ def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageMode
     model = _load_folder(path, name, options)
     if not os.path.lexists(path / SPELLING_FOLDER):
         return model
-    from lmgauge.models.spelling.loading import load_spelling
+    from lmgauge.models.spelling.model import load_spelling
 
     return load_spelling(path, model)
 

@@ -18,7 +18,7 @@ from lmgauge.text.encoding import encode
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 
 if TYPE_CHECKING:
-    from lmgauge.models.spelling.writing import EventWriter, Step
+    from lmgauge.models.spelling.incremental_decoding import EventWriter, Step
 
 _LONGEST_WORD = 1000  # letters that are drawn before a word ends at the next place where it can
 

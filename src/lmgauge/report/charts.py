@@ -14,8 +14,7 @@ from typing import Any
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.readable import visible_on_page as visible
 from lmgauge.report.blocks import ChartData
-from lmgauge.report.chart_labels import placed_names
-from lmgauge.report.chart_values import Row, Values, all_said, description, said, titled, values
+from lmgauge.report.chart_values import Row, Values, all_said, description, placed_names, said, titled, values
 
 Spec = dict[str, Any]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
+from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.results import ROUNDING, Comparison, Comparisons, Difference
 from lmgauge.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
@@ -198,3 +199,55 @@ def details_of(comparison: Comparison) -> doc.Document:
     )
     slices = [block for part in comparison.slices for block in slice_blocks(part, names)]
     return (*slices, *(block for title, those in examples for block in example_blocks(title.format(names[1]), those, names)))
+
+
+# -- recipes through several runs ---------------------------------------------------------------------------------------
+def recipe_blocks(comparisons: Sequence[RecipeComparison]) -> doc.Document:
+    """Return the verdict, figures and notes of each recipe compared with the first."""
+    return tuple(block for item in comparisons for block in _recipe(item, len(comparisons)))
+
+
+def _recipe(item: RecipeComparison, recipes: int) -> doc.Document:
+    perplexity, name = item.metric == "perplexity", TITLES[item.metric]
+    digits = 2 if perplexity else 4
+    gap, between = change_cells(item.difference, item.interval, perplexity=perplexity)
+    better = item.second if item.figures[1] < item.figures[0] else item.first
+    tested = p_equals(item.p_value_holm) + (f", adjusted for {recipes} recipes (Holm)" if recipes > 1 else "")
+    level: doc.Level = "good" if item.significant else "unknown"
+    verdict = f"is real: recipe {better} is better" if item.significant else "is not significant"
+    difference = f"difference {in_words(gap)} (95 % interval {in_words(between)})"
+    columns = (
+        doc.labels("recipe", [item.first, item.second]),
+        doc.numbers("runs", item.runs, form="count"),
+        doc.numbers("mean", item.figures, digits),
+        doc.numbers("lowest", [min(values) for values in item.values], digits, drop=2),
+        doc.numbers("highest", [max(values) for values in item.values], digits, drop=1),
+    )
+    share = 100 * item.seed_share
+    return (
+        doc.Heading(f"{item.second} compared with {item.first}"),
+        doc.Verdict(level, f"{name}: {difference}. The difference of the recipes {verdict} ({tested})."),
+        doc.Table(columns, f"{name} by recipe"),
+        *_recipe_charts(item),
+        *doc.notes(
+            (
+                f"Of the variance {share:.0f} % comes from the seeds, {100 - share:.0f} % from the text.",
+                f"Error from the text: {item.independence}.",
+                "The runs of a recipe are taken as independent.",
+                *item.notes,
+            )
+        ),
+    )
+
+
+def _recipe_charts(item: RecipeComparison) -> doc.Document:
+    recipes = (item.first, item.second)
+    runs = [recipe for recipe, values in zip(recipes, item.values, strict=True) for _ in values]
+    values = [value for of_recipe in item.values for value in of_recipe]
+    series = (doc.series("runs", runs, values), doc.series("mean", recipes, item.figures))
+    name, unit = TITLES[item.metric], "" if item.metric == "perplexity" else "bits"
+    chart = doc.ChartData("recipes", f"{name.capitalize()} of the runs of each recipe", "recipe", name, unit, series)
+    return (
+        replace(chart, kind="intervals", better="lower"),
+        difference_chart([(item.second, item.difference, item.interval)], item.first, item.metric),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lmgauge.evaluation.context_curve.results import ContextCurve, ContextStep
+from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextStep
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, in_words, p_equals
 

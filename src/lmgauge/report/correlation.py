@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import p_equals
 from lmgauge.tasks.correlation import PERMUTATIONS, Correlation
-from lmgauge.tasks.draws import SIGNIFICANT
+from lmgauge.tasks.significance import SIGNIFICANT
 
 
 def blocks(correlation: Correlation) -> doc.Document:

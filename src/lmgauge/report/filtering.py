@@ -1,4 +1,4 @@
-"""What became of documents that were filtered or scored: how many stay, why others do not, and what both look like."""
+"""What became of documents that were filtered, scored or selected: how many stay, why others do not; and percentiles."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lmgauge.filtering.options import PERCENTS
 from lmgauge.numerics.lower_bound import marked
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import counted, number, share_of
+from lmgauge.report.formats import counted, in_words, number, percent, share_of
 from lmgauge.signature import Signature
 
 if TYPE_CHECKING:
+    from lmgauge.filtering.percentiles import Percentiles
     from lmgauge.filtering.results import Bins, Example, FilteredDocuments, GroupTally
+    from lmgauge.filtering.selection import Selection
 
 _MOST_ROWS = 40
 _MOST_CHARTS = 4
@@ -257,3 +260,154 @@ def _spells(result: FilteredDocuments, name: str) -> bool:
 def _more(count: int, what: str = "") -> tuple[str, ...]:
     rest = count - _MOST_ROWS
     return (f"and {rest:,} more{f', {what}' if what else ''}: --json has them all",) if rest > 0 else ()
+
+
+# -- percentiles of perplexity ------------------------------------------------------------------------------------------
+SHOWN = (10.0, 30.0, 50.0, 70.0, 90.0)
+"""The percentiles of the table; the file has all."""
+
+_MOST_LINES = 6  # of a chart
+
+
+def percentile_blocks(percentiles: Percentiles) -> doc.Document:
+    """Return a table and a chart for each model, and what a reader must know."""
+    names = _largest(percentiles, _MOST_ROWS)
+    return (
+        *(_percentile_table(percentiles, model, names) for model in percentiles.models),
+        *doc.notes(_percentile_notes(percentiles)),
+        *(_percentile_chart(percentiles, model) for model in percentiles.models),
+        *(doc.Signature(line) for line in percentiles.models.values()),
+    )
+
+
+def _largest(percentiles: Percentiles, most: int) -> list[str]:
+    by_size = sorted(percentiles.groups, key=lambda name: -percentiles.groups[name].documents)
+    return sorted(by_size[:most])
+
+
+def _percentile_table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
+    rows: list[str | None] = [*names, *([None] if percentiles.has_stand_in else [])]
+    groups = [percentiles.overall if name is None else percentiles.groups[name] for name in rows]
+    own = [name is None or percentiles.has_own(model, name) for name in rows]
+    columns = [
+        doc.labels(percentiles.group or "group", ["all" if name is None else name for name in rows]),
+        doc.numbers("documents", [group.documents for group in groups], form="count"),
+        doc.numbers("scored", [group.scored(model) for group in groups], form="count", drop=6),
+    ]
+    is_sampled = any(group.sampled < group.documents for group in groups)
+    for point, drop in zip(SHOWN, (1, 3, 5, 4, 2), strict=True):  # the ends of the outer percentiles go first
+        values = [percentiles.value(model, name, point) if has else None for name, has in zip(rows, own, strict=True)]
+        columns.append(doc.numbers(f"p{point:g}", values, 1))
+        if is_sampled:
+            cells = [_interval(percentiles, model, name, point) for name in rows]
+            columns.append(doc.Column(f"95 % of p{point:g}", cells, drop))
+    title = f"perplexity by {model}" if len(percentiles.models) > 1 else "perplexity"
+    return doc.Table(tuple(columns), title, bold=(len(rows) - 1,) if percentiles.has_stand_in else ())
+
+
+def _interval(percentiles: Percentiles, model: str, group: str | None, point: float) -> doc.Cell:
+    # interval of a percentile; a dash where a group has no percentiles of its own.
+    of_group = percentiles.overall if group is None else percentiles.groups[group]
+    if group is not None and not percentiles.has_own(model, group):
+        return doc.Number(None)
+    if of_group.sampled == of_group.documents:
+        return "exact"
+    _, low, high = percentiles.row(model, group, point)
+    return doc.Number(None) if low is None or high is None else doc.between((low, high), 1)
+
+
+def _percentile_notes(percentiles: Percentiles) -> Iterator[str]:
+    overall, group, sample = percentiles.overall, percentiles.group, percentiles.sample
+    of_each = " of each group" if group is not None else ""
+    size = "all documents" if sample is None else f"up to {sample:,} documents{of_each}"
+    yield f"learned on {size}; {overall.documents:,} documents were read (seed {percentiles.seed})"
+    if percentiles.bad_records:
+        yield f"{counted(percentiles.bad_records, 'record')} without valid text left out"
+    for name in percentiles.models:
+        if missing := overall.sampled - overall.scored(name):
+            yield f"{missing:,} of {overall.sampled:,} sampled documents have no perplexity by {name}"
+    judges = "judges them by the percentiles of all" if percentiles.has_stand_in else "drops them: no model is for them"
+    small = [
+        name for name in percentiles.groups if not all(percentiles.has_own(model, name) for model in percentiles.models)
+    ]
+    if small:
+        count = sum(percentiles.groups[name].documents for name in small)
+        these = "1 group has" if len(small) == 1 else f"{len(small):,} groups have"
+        yield (
+            f"{these} fewer than {percentiles.least:,} documents with a perplexity ({count:,} documents): a filter {judges}"
+        )
+    loose = overall.documents - sum(group.documents for group in percentiles.groups.values())
+    if group is not None and loose:
+        yield f"{loose:,} documents have no {group}: a filter {judges}"
+    hidden = len(percentiles.groups) - _MOST_ROWS
+    if hidden > 0:
+        yield f"the {_MOST_ROWS} largest groups are shown; the file has {hidden:,} more"
+
+
+def _percentile_chart(percentiles: Percentiles, model: str) -> doc.ChartData:
+    groups: list[str | None] = [name for name in _largest(percentiles, _MOST_LINES) if percentiles.has_own(model, name)]
+    rest = [None] if percentiles.has_stand_in else []
+    several = len(percentiles.models) > 1
+    name, by = (f"percentiles-{[*percentiles.models].index(model) + 1}", f" by {model}") if several else ("percentiles", "")
+    title, x = f"Percentiles of perplexity{by}", "documents up to this perplexity"
+    lines = tuple(_percentile_line(percentiles, model, name) for name in [*groups, *rest])
+    note = f"the largest groups{', and all documents' * len(rest)}" if len(groups) < len(percentiles.groups) else ""
+    return doc.ChartData(name, title, x, "perplexity", "", lines, x_unit="%", log_y=True, note=note)
+
+
+def _percentile_line(percentiles: Percentiles, model: str, group: str | None) -> doc.Series:
+    x = tuple(point for point in PERCENTS if not 1 < point < 99 or point % 2 == 0)
+    y, low, high = zip(*(percentiles.row(model, group, point) for point in x), strict=True)
+    return doc.Series("all documents" if group is None else group, x, y, low, high)
+
+
+# -- selections ---------------------------------------------------------------------------------------------------------
+def selection_blocks(selection: Selection) -> doc.Document:
+    """Return the answer, the chart, examples, what a reader must know, and the signature."""
+    chosen = selection.chosen
+    bits = f"{in_words(doc.Number(chosen.threshold, 4))} bits per token"
+    of = f"{counted(chosen.documents, 'document')}, {percent(chosen.share)} of the pool's text"
+    without_words = f"{counted(selection.without_words, 'document')} of the pool without a word: never selected"
+    return (
+        doc.Heading("Documents that are most like the target"),
+        doc.Verdict("fact", f"Selected: {of}, which differ by at most {bits}."),
+        _selection_totals(selection),
+        *_selection_chart(selection, bits),
+        *_selection_examples(selection),
+        *doc.notes((*([without_words] if selection.without_words else ()), *selection.notes)),
+        doc.Signature(selection.signature),
+    )
+
+
+def _selection_totals(selection: Selection) -> doc.Lines:
+    target = f"{counted(selection.in_domain_bytes, 'byte')}, {selection.vocabulary:,} words in the vocabulary of all models"
+    return doc.Lines(
+        (
+            ("pool", f"{counted(selection.documents, 'document')}, {counted(selection.bytes, 'byte')}"),
+            ("selected", f"{counted(selection.chosen.documents, 'document')}, {counted(selection.chosen.bytes, 'byte')}"),
+            ("in-domain text", target),
+            *((("written", selection.outputs),) if selection.outputs else ()),
+        )
+    )
+
+
+def _selection_examples(selection: Selection) -> Iterator[doc.Block]:
+    # Documents of the pool, by where they stand in the order.
+    if not selection.examples:
+        return
+    yield doc.Heading("Documents of the pool, by their difference")
+    parts = []
+    for where, examples in selection.examples.items():
+        items = tuple((f"{one.place}, {one.difference:.2f} bits", " ".join(one.text.split())) for one in examples)
+        parts.append(doc.Quotes(where, items))
+    yield doc.Gallery(tuple(parts))
+
+
+def _selection_chart(selection: Selection, bits: str) -> Iterator[doc.ChartData]:
+    histogram = selection.histogram
+    if histogram is not None:
+        bins = doc.Series("documents", histogram.edges, (*histogram.counts, None))
+        yield doc.ChartData(
+            "differences", "How the documents of the pool differ from the target", "difference", "documents", "", (bins,),
+            x_unit="bits per token", kind="histogram", note=f"selected are those up to {bits}",
+        )  # fmt: skip

@@ -1,16 +1,23 @@
-"""What is in a model or a run, as names and values."""
+"""What is in a model or a run, what `lmgauge doctor` has seen, and what a split and a shard wrote: names and values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lmgauge.errors import install_command
 from lmgauge.figures import FIGURES
+from lmgauge.report import blocks as doc
 from lmgauge.report import training
-from lmgauge.report.blocks import Document, Lines, between
 from lmgauge.report.formats import in_words, number, percent
+
+if TYPE_CHECKING:
+    from lmgauge.api.doctor import Checkup
+    from lmgauge.cluster.shards import FinishedShard
+    from lmgauge.installation.requirements import Library
+    from lmgauge.text.split import SplitText
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 Shown = str | tuple[str, ...]
@@ -18,15 +25,15 @@ _BOUNDED = {figure.name for figure in FIGURES if figure.bounded}
 _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
 
 
-def blocks(content: Mapping[str, Any]) -> Document:
+def blocks(content: Mapping[str, Any]) -> doc.Document:
     """Return a line for each value that says something, and the curves of a trained network."""
     shown = {name: _shown(name, value) for name, value in content.items() if value is not None}
     if content.get("bits_per_byte_is_bound"):
         shown |= {name: f"≥ {shown[name]}" for name in _BOUNDED & shown.keys()}
     if content.get("bytes") and "bytes_in_memory" in shown:
         shown["bytes_in_memory"] = f"{shown['bytes_in_memory']} ({percent(content['bytes_in_memory'] / content['bytes'])})"
-    lines = Lines(tuple((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None")))
-    return (lines, *training.charts(_history(content)))
+    pairs = ((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None"))
+    return (doc.Lines(tuple(pairs)), *training.charts(_history(content)))
 
 
 def _history(content: Mapping[str, Any]) -> list[Mapping[str, float]]:
@@ -65,7 +72,7 @@ def _shown_discounts(value: list[list[float]]) -> str:
 
 
 def _shown_interval(value: dict[str, Any]) -> str:
-    return f"{in_words(between((float(value['low']), float(value['high'])), 2))} ({100 * value['level']:.0f} %)"
+    return f"{in_words(doc.between((float(value['low']), float(value['high'])), 2))} ({100 * value['level']:.0f} %)"
 
 
 def _shown_training(stored: dict[str, Any]) -> str:
@@ -102,3 +109,74 @@ _SHOWN: dict[str, Callable[[Any], Shown]] = {
     "notes": tuple,
 }
 """How values are written that are more than a number or a word, by name."""
+
+
+# -- the machine --------------------------------------------------------------------------------------------------------
+_STATES: dict[str, doc.Level] = {"ok": "good", "missing": "unknown"}
+_MOST_NAMES = 6
+
+
+def checkup_blocks(checkup: Checkup) -> doc.Document:
+    """Return the verdict, the problems with their remedies, versions, and the extras."""
+    count, versions = len(checkup.problems), checkup.versions
+    verdict = doc.Verdict("good", f"lmgauge {versions['lmgauge']} works; nothing that is installed is broken or too old")
+    if count:
+        verdict = doc.Verdict("bad", f"lmgauge {versions['lmgauge']}: {count} problem{'s' * (count > 1)}")
+    lines = {
+        "lmgauge": versions["lmgauge"],
+        "its numbers": f"those of version {versions['numbers']}",
+        "Python": versions["python"],
+        "platform": versions["platform"],
+        "kernels": checkup.kernels,
+        "libraries": _libraries(checkup.core),
+    }
+    extras = checkup.extras
+    columns = (
+        doc.labels("extra", [extra.name for extra in extras]),
+        doc.Column("state", [doc.Mark(extra.state, _STATES.get(extra.state, "bad")) for extra in extras], align="left"),
+        doc.labels("for", [extra.purpose for extra in extras], wraps=True, drop=1),
+        doc.labels("libraries", [_libraries(extra.libraries) for extra in extras], wraps=True),
+    )
+    return (
+        verdict,
+        *(doc.Text(problem, indent=2) for problem in checkup.problems),
+        *doc.notes(checkup.notes),
+        doc.Lines(tuple(lines.items())),
+        doc.Table(columns, "Extras"),
+        *doc.notes([f"What is missing is installed by its name: {install_command('NAME,NAME')}"]),
+    )
+
+
+def _libraries(libraries: Sequence[Library]) -> str:
+    names = [
+        f"{one.name} {one.installed or 'missing'}" + f" ({one.asked})" * one.state.startswith("too") for one in libraries
+    ]
+    rest = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+# -- what was written ---------------------------------------------------------------------------------------------------
+def split_blocks(split: SplitText) -> doc.Document:
+    """Return a row for each part, and what is needed to split the text in this way again."""
+    parts = split.parts
+    columns = (
+        doc.labels("part", [part.name for part in parts]),
+        doc.numbers("segments", [part.segments for part in parts], form="count"),
+        doc.numbers("share", [part.segments / split.segments for part in parts], 2, "percent"),
+        doc.numbers("bytes", [part.bytes for part in parts], form="count"),
+        doc.labels("file", [str(part.path) for part in parts], wraps=True),
+    )
+    return (doc.Table(columns), *doc.notes([*split.notes, f"seed {split.seed}, text {split.text_sha256[:6]}"]))
+
+
+def shard_blocks(result: FinishedShard) -> doc.Document:
+    """Return a line for each thing that is known of a shard."""
+    state = "computed" if result.computed else "was complete before"
+    pairs = (
+        ("shard", f"{result.shard} of {result.of}"),
+        ("of", result.job),
+        ("pieces of the text", f"{result.parts:,}"),
+        ("folder", result.folder),
+        ("state", state),
+    )
+    return (doc.Lines(pairs),)

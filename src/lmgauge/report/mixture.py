@@ -10,9 +10,8 @@ from lmgauge.report.formats import number, percent
 from lmgauge.report.pruning import lost
 
 if TYPE_CHECKING:
+    from lmgauge.models.mixture.mixing import Mixture, MixtureFit
     from lmgauge.models.mixture.static import StaticMixture
-    from lmgauge.models.mixture.together import Mixture
-    from lmgauge.models.mixture.weights import MixtureFit
 
 
 _EVENTS = {

@@ -8,7 +8,7 @@ from lmgauge.report import blocks as doc
 from lmgauge.report import tasks
 from lmgauge.report.formats import counted, in_words, p_equals, percent
 from lmgauge.tasks.metrics.error_rates import ErrorRates
-from lmgauge.tasks.nbest.results import Rescored
+from lmgauge.tasks.nbest.rescoring import Rescored
 
 
 def blocks(rescored: Rescored) -> Iterator[doc.Block]:

@@ -13,7 +13,7 @@ from lmgauge.report.formats import percent
 if TYPE_CHECKING:
     from lmgauge.evaluation.diagnosis.results import Diagnosis
     from lmgauge.models.spelling.model import SpelledModel
-    from lmgauge.models.spelling.separators import SeparatorModel
+    from lmgauge.models.spelling.whitespace_model import SeparatorModel
 
 _MOST_SEPARATORS = 8
 

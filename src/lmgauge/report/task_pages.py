@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lmgauge.report import alignments, tasks
 from lmgauge.report import blocks as doc
+from lmgauge.report import tasks
 from lmgauge.report.formats import counted, in_words, p_equals
 from lmgauge.tasks.comparison import SystemResult, Systems
 from lmgauge.tasks.metrics.error_rates import ErrorRates
@@ -141,4 +141,4 @@ def _frequent(examples: SegmentExamples, best: str) -> doc.Document:
     if not examples.errors:
         return ()
     some = {name: examples.errors[name] for name in (*list(examples.errors)[: _MOST_SYSTEMS - 1], best)}
-    return (doc.Heading("Most frequent errors"), *alignments.error_blocks(some, _MOST_ERRORS))
+    return (doc.Heading("Most frequent errors"), *tasks.error_blocks(some, _MOST_ERRORS))

@@ -13,12 +13,10 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import UnitSums, document_sums
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN
 from lmgauge.numerics.resampling import Estimate
-from lmgauge.tasks.blank_segments import Blanks
-from lmgauge.tasks.draws import IndependentRows, Plan, draw
-from lmgauge.tasks.metrics.fixed_point import SCALE, with_whole_statistics
-from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, TaskScore
-from lmgauge.tasks.scoring import block_of_strings, block_statistics, document_codes
+from lmgauge.tasks.metrics.protocol import SCALE, Statistics, TaskMetric, TaskScore, with_whole_statistics
+from lmgauge.tasks.scoring import Blanks, block_of_strings, block_statistics, document_codes
 from lmgauge.tasks.settings import ComparisonSettings
+from lmgauge.tasks.significance import IndependentRows, SignificancePlan, uncertainties
 from lmgauge.text.segment_metadata import BY_NAMES
 
 
@@ -178,7 +176,9 @@ class Accumulator:
         independent = IndependentRows([units.rows()], len(rows), units.segments_per_unit, by)
         if self._documents is not None:
             independent = independent.with_documents(document_sums([rows], document_codes(self._documents, len(rows))))
-        (found,) = draw(self._exact, [self.metric.name], Plan(independent, settings or ComparisonSettings()))
+        (found,) = uncertainties(
+            self._exact, [self.metric.name], SignificancePlan(independent, settings or ComparisonSettings())
+        )
         if found.interval is None:
             raise InputError(f"{len(rows):,} segments are too few: an interval needs {FEWEST_UNITS} that have a reference")
         return found.interval

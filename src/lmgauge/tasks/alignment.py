@@ -17,9 +17,8 @@ from lmgauge.errors import UsageError
 from lmgauge.places import refuse_file_names
 from lmgauge.result_list import Tabled
 from lmgauge.shown import Shown
-from lmgauge.tasks.blocks import ParallelSegments
 from lmgauge.tasks.metrics.error_rates import UNITS, EditRate
-from lmgauge.tasks.texts import Texts
+from lmgauge.tasks.texts import ParallelSegments, Texts
 
 Unit = Literal["word", "character"]
 

@@ -12,9 +12,17 @@ from lmgauge.errors import UsageError
 from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.significance import holm
 from lmgauge.result_list import ResultList
-from lmgauge.tasks.draws import SIGNIFICANT, Drawn, IndependentRows, Plan, doubts, draw, widest
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.settings import ComparisonSettings
+from lmgauge.tasks.significance import (
+    SIGNIFICANT,
+    IndependentRows,
+    SignificancePlan,
+    Uncertainty,
+    doubts,
+    uncertainties,
+    widest,
+)
 
 _DRAWN = (
     *("mean", "interval_low", "interval_high", "half_width", "difference", "difference_low", "difference_high"),
@@ -164,11 +172,11 @@ def compare_systems(
     # With sacreBLEU's tests the intervals of both are the bootstrap's, from one set of draws for all systems. (sacreBLEU
     # gives the first system other draws than the rest where it is asked for intervals beside the randomization test.) Of
     # one system, or of fewer than six units, nothing is tested.
-    plan = Plan(rows, settings or ComparisonSettings())
+    plan = SignificancePlan(rows, settings or ComparisonSettings())
     test = plan.settings.test
     _check_names(names, len(rows.statistics))
     totals = [part.sum(axis=0, dtype=np.int64) for part in rows.statistics]
-    drawn = draw(metric, names, plan)
+    drawn = uncertainties(metric, names, plan)
     lead = widest(drawn)
     scores = [metric.score(total, references, plan.choices(lead)) for total in totals]
     p_values = holm([of_system.p_value for of_system in drawn])
@@ -197,7 +205,7 @@ def compare_systems(
 
 
 def _result(
-    name: str, score: TaskScore, first: TaskScore, drawn: Drawn, p: float | None, groups: dict[str, TaskScore]
+    name: str, score: TaskScore, first: TaskScore, drawn: Uncertainty, p: float | None, groups: dict[str, TaskScore]
 ) -> SystemResult:
     mean, interval, half_width = drawn.interval or (None, None, None)
     difference = None if score is first else score.score - first.score

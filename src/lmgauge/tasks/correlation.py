@@ -1,4 +1,4 @@
-"""Do better language models make better systems? Task scores and perplexities of systems."""
+"""Do better language models make better systems? Task scores and perplexities of systems, from tables of systems."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
 from lmgauge.figures import FIGURES
+from lmgauge.json_text import from_json
 from lmgauge.numerics.correlation import (
     average_ranks,
     kendall_interval,
@@ -23,9 +24,12 @@ from lmgauge.numerics.correlation import (
 )
 from lmgauge.numerics.lower_bound import LowerBound, marked
 from lmgauge.readable import first_few
+from lmgauge.records.compression import read_chunks
+from lmgauge.records.formats import split_compression
+from lmgauge.records.records import BLOCK_BYTES
+from lmgauge.records.sources import find_sources, table_rows
 from lmgauge.result_list import Tabled
 from lmgauge.tasks.settings import CorrelationSettings
-from lmgauge.tasks.tables import Row
 
 PERMUTATIONS = 100_000
 _BOUNDED = tuple(figure.name for figure in FIGURES if figure.bounded)
@@ -280,3 +284,34 @@ def _column(rows: Sequence[Mapping[str, Any]], system: str, column: str, table: 
         if math.isnan(numbers[name]):
             raise InputError(f"{of}row {i}: {column} of system {name!r} is {value!r}, not a number")
     return numbers
+
+
+Row = dict[str, Any]
+
+
+def read_table(path: str) -> list[Row]:
+    """Return the rows of a table of systems: CSV or TSV with a header, JSON lines, Parquet, or JSON."""
+    # JSON is a list of objects, or an object with such a list under "systems", which `lmgauge bleu --json` and its like
+    # print.
+    # -> a dictionary for each row; values of TSV and CSV are strings of characters, the others as they are.
+    if split_compression(path)[0].lower().endswith(".json"):
+        rows = _of_json(path)
+    else:
+        rows = [row.fields for row in table_rows(path, "tables are read from .json,", quotes=True)]
+    if not rows:
+        raise InputError(f"{path}: the table has no rows")
+    return rows
+
+
+def _of_json(path: str) -> list[Row]:
+    try:
+        whole = from_json(b"".join(read_chunks(find_sources(path, "text")[0], BLOCK_BYTES)))
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON: {error}") from error
+    rows = whole.get("systems") if isinstance(whole, dict) else whole
+    if not isinstance(rows, list):
+        raise InputError(f'{path}: needs a list of objects, or an object with such a list under "systems"')
+    odd = next((i for i, row in enumerate(rows) if not isinstance(row, dict)), None)
+    if odd is not None:
+        raise InputError(f"{path}: entry {odd + 1} is {type(rows[odd]).__name__}, not an object")
+    return rows

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.option_numbers import check_whole
 from lmgauge.tasks.alignment import Alignment, ErrorCounts, Unit, align_all
-from lmgauge.tasks.blocks import Block
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.metrics.error_rates import EditRate
 from lmgauge.tasks.metrics.protocol import TaskMetric
-from lmgauge.tasks.texts import Texts
+from lmgauge.tasks.texts import Block, Texts
 
 APART, SAMPLE = "systems differ most", "sample"
 BINS = 20

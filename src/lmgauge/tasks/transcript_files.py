@@ -9,20 +9,19 @@ from dataclasses import dataclass, replace
 from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
 from lmgauge.errors import InputError, UsageError
 from lmgauge.records.sources import find_sources
-from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.metrics.error_rates import EditRate
 from lmgauge.tasks.metrics.protocol import TaskMetric
-from lmgauge.tasks.nbest.references import by_id, speakers_of
-from lmgauge.tasks.parallel import ParallelFiles, Path, find_outputs, paths_of
-from lmgauge.tasks.records import check_once, merged, places, whole
+from lmgauge.tasks.nbest.reading import by_id, speakers_of
+from lmgauge.tasks.parallel import ParallelFiles, Path, check_once, find_outputs, merged, paths_of, places, whole
 from lmgauge.tasks.scoring import check_sources
 from lmgauge.tasks.settings import Reading
-from lmgauge.tasks.texts import References, Texts
+from lmgauge.tasks.texts import Block, ParallelSegments, References, Texts
 from lmgauge.tasks.transcripts import (
     Segment,
     Utterance,
     Word,
     format_of,
+    formats_of,
     is_ctm,
     lines_of,
     marks_notes,
@@ -32,7 +31,6 @@ from lmgauge.tasks.transcripts import (
     read_stm,
     read_trn,
 )
-from lmgauge.tasks.utterance_ids import formats_of
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segment_metadata import BY_NAMES, SEGMENT, UNKNOWN, DocumentNumbers, Names
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.cache.counts import CacheCounts
-from lmgauge.models.cache.settings import CacheSettings
+from lmgauge.models.cache_model import CacheCounts
 from lmgauge.models.custom import CustomModel
+from lmgauge.models.model_settings import CacheSettings
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import BOS, EOS

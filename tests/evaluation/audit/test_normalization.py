@@ -301,7 +301,7 @@ def test_words_without_end_are_no_code(model: SpelledModel) -> None:
         text = b""
 
         def write(self, token: int, choose: Any, text: bytes | None = None) -> bytes:
-            from lmgauge.models.spelling.writing import Step
+            from lmgauge.models.spelling.incremental_decoding import Step
 
             step = Step(SPELLING, np.zeros(1), 0)
             while text is None:

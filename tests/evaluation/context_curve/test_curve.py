@@ -20,7 +20,7 @@ from tests.reference.context_curve import log_probabilities, tokens_seen  # noqa
 import lmgauge  # noqa: E402
 from lmgauge.context_policy import ContextPolicy  # noqa: E402
 from lmgauge.errors import InputError, UsageError  # noqa: E402
-from lmgauge.evaluation.context_curve.results import ContextCurve  # noqa: E402
+from lmgauge.evaluation.context_curve.curve import ContextCurve  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel  # noqa: E402
 from lmgauge.models.network.windows import Layout  # noqa: E402

@@ -19,8 +19,8 @@ from lmgauge.evaluation.divergence.divergence import divergence
 from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.information import jensen_shannon_divergence, kl_divergence
 from lmgauge.json_text import to_json
+from lmgauge.models.mixture.compatibility import aligned
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.protocol import LanguageModel, completed
 from lmgauge.progress import listening
 from lmgauge.results import Divergence

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from lmgauge.choices import PROGRAMS
 from lmgauge.scores.imports.laying import rows, rows_on_text
-from lmgauge.scores.imports.programs import OUTPUTS, open_logs
+from lmgauge.scores.imports.programs import IMPORTERS, open_logs
 from lmgauge.text.documents import Corpus
 from tests.fuzz.mutations import PIECES, changed, changed_lines
 from tests.fuzz.table import Attempt
 from tests.scores.imports.outputs import LINES
 from tests.scores.imports.outputs import OUTPUTS as SAMPLES
 
-LOGS = [program for program in PROGRAMS if OUTPUTS[program].parse is not None]
+LOGS = [program for program in PROGRAMS if IMPORTERS.find(program).parse is not None]
 LOG_PIECES = [
     *(
         b"=",
@@ -46,7 +46,7 @@ def prepare(folder: Path) -> Attempt:
         path.write_bytes(content)
         named = program if chance.random() < 0.7 else None
         logs = open_logs([path], named, chance.choice(["nats", "bits", "log10"]) if program == "minicons" else None)
-        output = OUTPUTS[logs.program]
+        output = logs.output
         if output.parse is None:
             return "read"
         if output.places and chance.random() < 0.3:

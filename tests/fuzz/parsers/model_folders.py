@@ -17,7 +17,7 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.choices import SMOOTHING_KINDS
 from lmgauge.models import ClassModel
-from lmgauge.models.classes.definitions import ClassDefinitions
+from lmgauge.models.class_model import ClassDefinitions
 from tests.fuzz.mutations import changed, changed_value, drawn_number
 
 Files = dict[str, bytes]

@@ -16,10 +16,10 @@ import numpy as np
 
 import lmgauge
 from lmgauge.models import ClassModel
-from lmgauge.models.cache.model import CacheModel
-from lmgauge.models.cache.settings import CacheSettings
-from lmgauge.models.classes.definitions import read_classes
+from lmgauge.models.cache_model import CacheModel
+from lmgauge.models.class_model import read_classes
 from lmgauge.models.mixture.model import MixtureModel
+from lmgauge.models.model_settings import CacheSettings
 from lmgauge.models.ngram import model as ngram
 from lmgauge.models.ngram import storage
 from lmgauge.models.ngram.settings import NgramSettings

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.errors import InputError, ModelFileError, UsageError
-from lmgauge.models.mixture.agreement import agreeing
+from lmgauge.models.mixture.compatibility import agreeing
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.scoring import score_together, with_same_events

@@ -13,10 +13,9 @@ import pytest
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.errors import InputError, ModelFileError, UsageError
-from lmgauge.models.mixture.agreement import agreeing
+from lmgauge.models.mixture.compatibility import agreeing
+from lmgauge.models.mixture.mixing import fit_weights, together
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.mixture.together import together
-from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.spelling.model import SpelledModel
 

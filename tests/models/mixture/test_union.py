@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.errors import InputError
-from lmgauge.models.mixture.agreement import agreeing
+from lmgauge.models.mixture.compatibility import agreeing
+from lmgauge.models.mixture.mixing import find_weights
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.mixture.weights import find_weights
 from lmgauge.text.vocabulary import BOS
 
 TEST = ["the cat sat", "a bird sat on the moon", "", "the moon ran", "bird"]

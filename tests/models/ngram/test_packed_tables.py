@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from tests.reference import packed_tables as twin
 
 from lmgauge._kernels import _native
+from lmgauge.errors import LmgaugeError
 from lmgauge.models.ngram import packed_tables
-from lmgauge.models.ngram.packed_tables import NO_SLOT, PackedTable, RepeatedNgramsError, TableBuilder
+from lmgauge.models.ngram.packed_tables import NO_SLOT, PackedTable, RepeatedNgramsError
+from lmgauge.models.ngram.partitioned import packing
+from lmgauge.models.ngram.partitioned.packing import TableBuilder
 
 Pairs = list[tuple[int, int]]
 
@@ -30,8 +33,9 @@ def built(vocabulary: int, *orders: Pairs, order: int | None = None, threads: in
     builder = TableBuilder(vocabulary, order or len(orders) + 1, threads)
     below: Any = np.arange(vocabulary, dtype=np.uint32)
     for pairs in orders:
-        parents, *rest = columns(pairs, seed)
-        below = builder.add(below[parents], *rest)
+        parents, words, *values = columns(pairs, seed)
+        builder.add(below[parents], words, *values)
+        below = builder.tables[-1].find(below[parents], words)
     return builder
 
 
@@ -45,8 +49,9 @@ def test_what_went_in_comes_out(shape: tuple[int, Pairs], last: bool) -> None:
     size, pairs = shape
     parents, words, probabilities, weights = columns(pairs)
     builder = TableBuilder(size, 2 if last else 3)
-    slots = builder.add(parents, words, probabilities, weights)
+    builder.add(parents, words, probabilities, weights)
     table = builder.tables[0]
+    slots = table.find(parents, words)
     entries = table.entries()
     order = np.argsort(slots)
     assert entries.slots.tolist() == slots[order].tolist() == sorted(set(slots.tolist()))
@@ -73,16 +78,16 @@ def many(count: int, vocabulary: int, seed: int = 1) -> Pairs:
     return [(int(code) // vocabulary, int(code) % vocabulary) for code in codes]
 
 
-def test_the_bytes_depend_on_nothing_but_the_content() -> None:
-    """As many n-grams as make several parts, in different orders, by one thread and several."""
+def test_the_bytes_depend_on_nothing_but_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many n-grams as make several buckets, in different orders, by one thread and several."""
+    monkeypatch.setattr(packing, "_QUICK_BUCKET", 3000)
     pairs = many(20_000, 500)
     parents, words, probabilities, weights = columns(pairs)
     seen = set()
     for threads, order in ((1, None), (2, 1), (3, 2)):
         shuffled = np.random.default_rng(order).permutation(len(pairs)) if order else np.arange(len(pairs))
         builder = TableBuilder(500, 2, threads)
-        slots = builder.add(parents[shuffled], words[shuffled], probabilities[shuffled], weights[shuffled])
-        assert np.array_equal(builder.tables[0].find(parents[shuffled], words[shuffled]), slots)
+        builder.add(parents[shuffled], words[shuffled], probabilities[shuffled], weights[shuffled])
         seen.add(builder.tables[0].lines.tobytes())
     assert len(seen) == 1
 
@@ -95,10 +100,10 @@ def test_the_size_of_a_table(last: bool, most: float) -> None:
     assert builder.tables[0].lines.ctypes.data % 64 == 0
 
 
-def test_parts_without_room_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buckets_without_room_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = many(9000, 300)
     whole = built(300, pairs).tables[0].lines
-    monkeypatch.setattr(packed_tables, "_LEAST_PART", 9)  # 512 parts; in one of them, 17 n-grams and more
+    monkeypatch.setattr(packing, "_QUICK_BUCKET", 64)  # more n-grams than have a place in some of them
     assert np.array_equal(built(300, pairs).tables[0].lines, whole)
 
 
@@ -129,7 +134,9 @@ def test_few_ngrams_of_many_parents_get_lines_enough_to_tell_them_apart() -> Non
 def test_what_something_longer_begins_with_is_marked() -> None:
     """-1 stands for the weight 1 of an n-gram that nothing longer begins with."""
     builder = TableBuilder(6, 3)
-    slots = builder.add(np.array([3, 3, 4, 5]), np.array([4, 5, 5, 3]), np.full(4, 0.25), np.array([1.0, 1.0, 0.5, 0.25]))
+    parents, words = np.array([3, 3, 4, 5]), np.array([4, 5, 5, 3])
+    builder.add(parents, words, np.full(4, 0.25), np.array([1.0, 1.0, 0.5, 0.25]))
+    slots = builder.tables[0].find(parents, words)
     stored = {slot: weight for slot, (_, _, _, weight) in twin.entries(builder.tables[0]).items()}
     assert [stored[slot] for slot in slots.tolist()] == [-1, -1, 0.5, 0.25]
     builder.add(slots[[0, 2]], np.array([3, 3]), np.full(2, 0.5), np.ones(2))
@@ -141,13 +148,15 @@ def test_an_ngram_that_comes_twice_is_an_error() -> None:
     for threads in (1, 2):
         with pytest.raises(RepeatedNgramsError, match="3 n-grams came twice"):
             built(9, [(1, 2), (3, 4), (1, 2), (3, 4), (1, 2)], threads=threads)
+    with pytest.raises(RepeatedNgramsError, match="299 n-grams came twice"):  # too many for the places of one home
+        built(9, [(1, 2)] * 300)
 
 
 @pytest.mark.parametrize("column", [0, 1])
 def test_what_is_out_of_range_is_refused(column: int) -> None:
     values = columns([(1, 2), (3, 4)])
     values[column][1] = 9
-    with pytest.raises(ValueError, match="out of range"):
+    with pytest.raises(LmgaugeError, match="do not belong together"):
         TableBuilder(9, 2).add(*values)
 
 

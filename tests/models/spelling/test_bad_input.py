@@ -9,11 +9,11 @@ import pytest
 
 import lmgauge
 from lmgauge.errors import InputError
+from lmgauge.models.model_settings import SpellerSettings
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_ngram
 from lmgauge.models.spelling.learn import learn_spelling
 from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.settings import SpellerSettings
 
 
 def spelled(lines: list[str], words: list[str] | None = None, **options: int) -> SpelledModel:

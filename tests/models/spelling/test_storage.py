@@ -18,8 +18,9 @@ from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models import SpelledModel
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.protocol import digest_of
-from lmgauge.models.spelling import loading, storage
-from lmgauge.models.spelling.loading import load_spelling
+from lmgauge.models.spelling import model as spelling_model
+from lmgauge.models.spelling import storage
+from lmgauge.models.spelling.model import load_spelling
 from lmgauge.models.spelling.storage import CONFIG, FORMAT_VERSION
 
 TEXT = ["the cat  sat", "a dog\tsat ", " the dog ran", "an owl", "the bird sang a song"]
@@ -312,7 +313,7 @@ def test_mutated_folders_are_refused_or_sound(model: SpelledModel, folder: Path,
     assert model.speller is not None
     assert isinstance(model.inner, NgramModel)
     characters = model.speller.characters
-    monkeypatch.setattr(loading, "load_ngram_model", lambda path: characters)
+    monkeypatch.setattr(spelling_model, "load_ngram_model", lambda path: characters)
     config = config_of(folder)
     sound = [check_mutation(folder, config, model.inner, seed) for seed in range(SEEDS)]
     assert 0 < sum(sound) < SEEDS / 2

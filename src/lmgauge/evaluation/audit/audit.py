@@ -74,7 +74,7 @@ _BROKEN_OFF = "the audit ended when the model gave a probability above 1"
 def audit(
     model: LanguageModel,
     corpus: Corpus | Sequence[Segments],
-    settings: AuditSettings | None = None,
+    settings: AuditSettings,
     *,
     overlap: OverlapSource | None = None,
     threads: int | None = None,
@@ -85,7 +85,6 @@ def audit(
     # model: any object with `vocabulary`, `tokenizer`, `score(segments)` and `log_distribution(context_ids)`, as it is
     # before it has scored the text: what it learned from the text earlier can no longer be seen. It may state a `tolerance`
     # (nats) within which its rows repeat, else 0, and a `context_policy`, else `sentence`.
-    settings = settings or AuditSettings()
     of_whole = set(_OF_WHOLE_SEGMENTS) if isinstance(corpus, Corpus) and corpus.boundary is not None else set()
     levels, exhaustive, seed = set(settings.levels) - of_whole, settings.exhaustive, settings.seed
     subject = Subject(model, threads, settings.sum_tolerance)
@@ -104,9 +103,9 @@ def audit(
             checks += coverage.checks() if "coverage" in levels else []
         if NORMALIZATION in levels:
             wanted = None if exhaustive else settings.contexts
-            checks += check_normalization(subject, sample.spread(), wanted=wanted, seed=seed)
+            checks += check_normalization(subject, sample.contexts(sample.spread()), wanted=wanted, seed=seed)
         if "causality" in levels:
-            few = sample.beginning(None if exhaustive else _BATCH_BYTES)
+            few = sample.contexts(sample.segments(None if exhaustive else _BATCH_BYTES))
             checks += check_causality(subject, few, seed=seed, exhaustive=exhaustive)
         if "contamination" in levels:
             say_progress("looking for training text")
@@ -119,7 +118,10 @@ def audit(
             copy = untouched() if untouched is not None else copied
             other = copy if isinstance(copy, str) else Subject(copy, threads, settings.sum_tolerance)
             few_events = min(settings.contexts, _COMPARED_WITH_COPY)
-            checks += [check_copy(other, subject, sample.spread(), wanted=few_events, seed=seed), memory.check()]
+            checks += [
+                check_copy(other, subject, sample.contexts(sample.spread()), wanted=few_events, seed=seed),
+                memory.check(),
+            ]
     except ProbabilityError as error:
         checks.append(judge(NORMALIZATION, SUMS, bad=f"{error}."))
     text = corpus.report.sha256 if isinstance(corpus, Corpus) else ""

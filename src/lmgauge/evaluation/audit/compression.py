@@ -24,7 +24,7 @@ import lzma
 import math
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -116,20 +116,20 @@ class Encoder:
         # How much shorter the code may be than the steps claim, as the coder has no smaller probability.
         self.saved_bits = 0.0
 
-    def event(self, token: int, logprob: NDArray[np.float64]) -> None:
-        """Code an event."""
+    def event(self, logprob: NDArray[np.float64], token: int) -> int:
+        """Code an event, and return it."""
         # logprob: float64 [vocabulary], nats.
         self._coders[len(logprob)].encode(self.code, token, logprob)
+        return token
 
     def choose(self, step: Any) -> int:
         """Code what the text has in a step inside of an event, and return it."""
         logprob = float(step.logprob[step.wanted])
         if not logprob > -math.inf:
             raise NoCodeError(f"a {step.part} that score gives a probability has none step by step")
-        self.event(step.wanted, step.logprob)
         # log2(p + 2^-23) - log2(p): how much cheaper the event can become by the coder's rounding, at most.
         self.saved_bits += math.log2(math.exp(logprob) + COARSEST) - nats_to_bits(logprob)
-        return int(step.wanted)
+        return self.event(step.logprob, int(step.wanted))
 
 
 class Decoder:
@@ -137,9 +137,9 @@ class Decoder:
 
     def __init__(self, words: NDArray[np.uint32]) -> None:
         self._code, self._coders = constriction().stream.queue.RangeDecoder(words), _Coders()
-        self._left = _MOST_STEPS
+        self._left = 0
 
-    def event(self, logprob: NDArray[np.float64]) -> int:
+    def event(self, logprob: NDArray[np.float64], _: int) -> int:
         """Return the next event."""
         self._left = _MOST_STEPS
         return self._coders[len(logprob)].decode(self._code, logprob)
@@ -210,7 +210,7 @@ class Lane:
     events: int
     side_by_side: int  # number of segments that are coded at a time, event by event
     lengths: list[int]  # events of each segment; empty where each ends with its only `</s>`
-    words: NDArray[np.uint32]  # uint32 [n], the code
+    words: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))  # uint32 [n], the code
     # how much shorter it may be than letters and white space claim, as the coder has no smaller probability
     saved_bits: float = 0.0
 
@@ -231,28 +231,35 @@ def _divided(segments: Sequence[Rows], running: bool) -> list[list[Rows]]:
 
 
 def _encode_lane(work: _Work, segments: Sequence[Rows]) -> Lane:
-    subject, encoder = work.subject, Encoder()
-    lengths = [len(rows) for rows in segments]
+    subject, encoder, lengths = work.subject, Encoder(), [len(rows) for rows in segments]
     at_a_time = max(1, min(subject.contexts_at_a_time, _TOKENS_SIDE_BY_SIDE // max(1, *lengths)))
-    writers = _writers(subject, len(segments))
+    closed = all(np.flatnonzero(rows.token_ids == subject.eos).tolist() == [len(rows) - 1] for rows in segments)
+    lane = Lane(len(segments), sum(lengths), at_a_time, [] if closed else lengths)
+    _code_lane(work, lane, encoder, segments)
+    return replace(lane, words=encoder.code.get_compressed(), saved_bits=encoder.saved_bits)
+
+
+def _code_lane(work: _Work, lane: Lane, coder: Encoder | Decoder, known: Sequence[Rows] = ()) -> list[Decoded]:
+    # Go over a lane with who codes, who knows its rows, or with who decodes.
+    subject, left = work.subject, iter(range(lane.events))
+    writers = [] if subject.writer is None else [subject.writer() for _ in range(lane.segments)]
 
     def code(segment: int, event: int, logprob: NDArray[np.float64]) -> int:
-        rows = segments[segment]
-        token = int(rows.token_ids[event])
-        encoder.event(token, logprob)
-        for writer in writers[segment : segment + 1]:
-            writer.write(token, encoder.choose, rows.piece(event))
-        return token
+        if next(left, None) is None:
+            raise NoCodeError("the decoder runs on after the last event")
+        try:
+            token = coder.event(logprob, int(known[segment].token_ids[event]) if known else -1)
+            if writers:
+                writers[segment].write(token, coder.choose, known[segment].piece(event) if known else None)
+            return token
+        except (AssertionError, ValueError) as error:  # the library's words for a code that fits no distribution
+            raise NoCodeError("it does not fit the distributions that the decoder is given") from error
 
-    _walk(work, len(segments), at_a_time, code, lambda segment, tokens: len(tokens) == lengths[segment])
-    closed = all(np.flatnonzero(rows.token_ids == subject.eos).tolist() == [len(rows) - 1] for rows in segments)
-    stated = [] if closed else lengths
-    return Lane(len(segments), sum(lengths), at_a_time, stated, encoder.code.get_compressed(), encoder.saved_bits)
+    def ended(segment: int, tokens: list[int]) -> bool:
+        return len(tokens) >= lane.lengths[segment] if lane.lengths else tokens[-1:] == [subject.eos]
 
-
-def _writers(subject: Subject, segments: int) -> list[Any]:
-    # Writer for each segment; none for a model that does not spell what it does not know.
-    return [] if subject.writer is None else [subject.writer() for _ in range(segments)]
+    walked = _walk(work, lane.segments, max(1, lane.side_by_side), code, ended)
+    return [(tokens, bytes(writers[i].text) if writers else None) for i, tokens in enumerate(walked)]
 
 
 def _walk(
@@ -291,29 +298,11 @@ def _walk(
 def decode_segments(subject: Subject, code: Sequence[Lane]) -> list[Decoded]:
     """Return the segments behind a code, from model and code alone."""
     work = _Work(subject, "decoding", sum(lane.events for lane in code))
-    return [decoded for segments in work.run(lambda lane: _decode_lane(work, lane), code) for decoded in segments]
-
-
-def _decode_lane(work: _Work, lane: Lane) -> list[Decoded]:
-    subject, decoder, left = work.subject, Decoder(lane.words), iter(range(lane.events))
-    writers = _writers(subject, lane.segments)
-
-    def code(segment: int, event: int, logprob: NDArray[np.float64]) -> int:
-        if next(left, None) is None:
-            raise NoCodeError("the decoder runs on after the last event")
-        try:
-            token = decoder.event(logprob)
-            for writer in writers[segment : segment + 1]:
-                writer.write(token, decoder.choose)
-            return token
-        except (AssertionError, ValueError) as error:  # the library's words for a code that fits no distribution
-            raise NoCodeError("it does not fit the distributions that the decoder is given") from error
-
-    def ended(segment: int, tokens: list[int]) -> bool:
-        return len(tokens) >= lane.lengths[segment] if lane.lengths else tokens[-1:] == [subject.eos]
-
-    walked = _walk(work, lane.segments, max(1, lane.side_by_side), code, ended)
-    return [(tokens, bytes(writers[i].text) if writers else None) for i, tokens in enumerate(walked)]
+    return [
+        decoded
+        for segments in work.run(lambda lane: _code_lane(work, lane, Decoder(lane.words)), code)
+        for decoded in segments
+    ]
 
 
 def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent | None = None) -> list[Check]:

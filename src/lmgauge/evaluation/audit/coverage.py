@@ -66,10 +66,10 @@ def recount_scored(text: bytes, starts: list[int], ends: list[int]) -> Denominat
 
 
 class _Feed:
-    """Hands blocks out and keeps them until their rows are back."""
+    """Hands blocks out and keeps them until their rows are back; those that rows come for unasked, it pulls itself."""
 
-    def __init__(self, blocks: Iterable[Segments], count: Callable[[Segments], None]) -> None:
-        self._source, self._count = iter(blocks), count
+    def __init__(self, blocks: Iterable[Segments], count: Callable[[Segments], None], *, pull: bool) -> None:
+        self._source, self._count, self._pull = iter(blocks), count, pull
         self._pending: deque[Segments] = deque()
         self.segments = 0
 
@@ -83,8 +83,8 @@ class _Feed:
         self.segments = block.first + len(block)
         return block
 
-    def find(self, segment: int, *, pull: bool) -> tuple[Segments, int] | None:
-        while pull and segment >= self.segments and next(self, None) is not None:
+    def find(self, segment: int) -> tuple[Segments, int] | None:
+        while self._pull and segment >= self.segments and next(self, None) is not None:
             pass
         while self._pending and segment >= self._pending[0].first + len(self._pending[0]):
             self._pending.popleft()
@@ -122,10 +122,8 @@ def _expected(block: Segments, tokenizer: Tokenizer) -> _Expected:
 class Coverage:
     """Reads every row of a table, beside the text."""
 
-    def __init__(
-        self, subject: Subject | None, unit: str, *, pull: bool = False, policy: ContextPolicy | None = None
-    ) -> None:
-        self._subject, self._unit, self._pull = subject, unit, pull
+    def __init__(self, subject: Subject | None, unit: str, policy: ContextPolicy | None = None) -> None:
+        self._subject, self._unit = subject, unit
         self._policy = policy or (ContextPolicy() if subject is None else subject.model.context_policy)
         self._scored = Denominators()
         self._spelling = Spelling(unit, None if subject is None else subject.tokenizer.detokenize)
@@ -140,7 +138,7 @@ class Coverage:
 
     def walk(self, blocks: Iterable[Segments], score: Scorer) -> Iterator[Rows]:
         """Check the rows of each segment of the text and hand them on, beside their text."""
-        feed = _Feed(blocks, self._count)
+        feed = _Feed(blocks, self._count, pull=self._subject is None)
         expected = 0
         for rows in iter_segments(self._watched(score(feed))):
             self.kinds.update(rows.kind.tolist())
@@ -150,7 +148,7 @@ class Coverage:
                 continue
             while expected < rows.segment and self._miss(feed, expected):
                 expected += 1  # to the end of the text at most: the number of a foreign segment may be any
-            place = feed.find(rows.segment, pull=self._pull)
+            place = feed.find(rows.segment)
             expected = rows.segment + 1
             if place is None:
                 self.faults["segments"].note(f"segment {rows.segment + 1} is in no text")
@@ -209,7 +207,7 @@ class Coverage:
 
     def _miss(self, feed: _Feed, segment: int) -> bool:
         # Note that a segment has no rows, unless it is empty; return whether the text has such a segment at all.
-        place = feed.find(segment, pull=self._pull)
+        place = feed.find(segment)
         if place is not None and place[0].text(place[1]):
             text = place[0].text(place[1])[:40].decode(errors="replace")
             self.faults["segments"].note(f"segment {segment + 1}, {text!r}, has no rows")

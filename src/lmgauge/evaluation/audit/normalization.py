@@ -126,8 +126,9 @@ def _together(subject: Subject, contexts: Contexts, wanted: int | None, seed: in
     yield from ([place] for place in sorted(alone))
 
 
-# A model that gives every text a probability has a method `writer`: see `models/spelling/writing.py`. The choices of each
-# step sum to one, their product is what the row claims in the columns `spelling` and `separator`; no known word is spelled.
+# A model that gives every text a probability has a method `writer`: see `models/spelling/incremental_decoding.py`. The
+# choices of each step sum to one, their product is what the row claims in the columns `spelling` and `separator`; no known
+# word is spelled.
 
 
 LETTERS, SEPARATORS = "letters", "separators"

@@ -134,7 +134,7 @@ def _row_difference(stored: ScoreBatch | None, made: ScoreBatch | None, toleranc
 
 def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], dict[str, Any]]:
     first_tokens = FirstTokens(run.origin.policy)
-    coverage = Coverage(None, run.origin.unit, pull=True, policy=run.origin.policy)
+    coverage = Coverage(None, run.origin.unit, run.origin.policy)
     try:
         for _ in coverage.walk(() if corpus is None else corpus, lambda _: first_tokens.watch(run.batches())):
             pass

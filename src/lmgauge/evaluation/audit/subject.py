@@ -316,18 +316,15 @@ class Sample:
         """Return segments of about `size` bytes in all; of a stream its beginning."""
         return self._usable(self._first.segments(size))
 
+    def spread(self) -> list[Rows]:
+        """Return segments drawn from the whole text."""
+        return self._usable(self._spread.segments())
+
     def _usable(self, rows: list[Rows]) -> list[Rows]:
         # Leave out segments with ids outside the vocabulary, in a stream also those behind them: they failed already.
         return [part for part in rows if part.offset < self._foreign and self._is_known(part)]
 
-    def beginning(self, size: int | None = None) -> Contexts:
-        """Return the contexts of the events of `segments(size)`."""
-        return self._contexts(self.segments(size))
-
-    def spread(self) -> Contexts:
-        """Return the contexts of the events of segments drawn from the whole text."""
-        return self._contexts(self._usable(self._spread.segments()))
-
-    def _contexts(self, rows: list[Rows]) -> Contexts:
+    def contexts(self, rows: list[Rows]) -> Contexts:
+        """Return the contexts of the events of segments."""
         stream = np.frombuffer(self._stream, np.uint32) if self._subject.running else None
         return Contexts(rows, self._subject.bos, self.whole, stream, self._impossible)

@@ -77,7 +77,7 @@ class AskedBase:
         if not same_ids or base.tokenizer.fingerprint != candidate.tokenizer.fingerprint:
             raise InputError(
                 "the models number or divide their tokens differently; where the tokens are the same, "
-                "over_common_tokens([a, b]) of lmgauge.models.mixture.vocabulary_alignment makes the ids so"
+                "over_common_tokens([a, b]) of lmgauge.models.mixture.compatibility makes the ids so"
             )
 
     def check_text(self, corpus: Corpus) -> None:

@@ -27,7 +27,7 @@ from lmgauge.distributions.reduce import together
 from lmgauge.distributions.tile import Tile, as_numpy, possible
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
-from lmgauge.models.mixture.agreement import agreeing, beside, known_to_some
+from lmgauge.models.mixture.compatibility import agreeing, beside, known_to_some
 from lmgauge.models.protocol import (
     MIXTURE_MODEL_TYPE,
     OF_MACHINE,

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
+from lmgauge.models.mixture.compatibility import strings_of
+from lmgauge.models.mixture.mixing import Mixture
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.mixture.together import Mixture
-from lmgauge.models.mixture.vocabulary_alignment import strings_of
 from lmgauge.models.ngram.levels import Floats, Level, levels_of, make_keys, reweighted, tables_of
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.settings import TrainingRecord

@@ -22,7 +22,8 @@ from lmgauge.models.ngram.arpa_sections import (
 )
 from lmgauge.models.ngram.arpa_writer import ESCAPED
 from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.ngram.packed_tables import RepeatedNgramsError, TableBuilder
+from lmgauge.models.ngram.packed_tables import RepeatedNgramsError
+from lmgauge.models.ngram.partitioned.packing import TableBuilder
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.tokenizers import make_tokenizer

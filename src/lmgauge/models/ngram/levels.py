@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.ngram.packed_tables import TableBuilder
+from lmgauge.models.ngram.partitioned.packing import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
 
 SMALLEST_SHARE = 1e-9
@@ -83,7 +83,10 @@ def tables_of(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> NgramTa
     slots = np.arange(len(unigrams), dtype=np.uint32)
     for level in levels:
         probabilities = np.where(level.listed, level.probabilities, -level.probabilities)
-        slots = builder.add(slots[level.parents], level.words, probabilities, level.weights)
+        parents = slots[level.parents]
+        builder.add(parents, level.words, probabilities, level.weights)
+        if len(builder.tables) < len(levels):
+            slots = builder.tables[-1].find(parents, level.words)
     return NgramTables(unigrams, builder.tables)
 
 

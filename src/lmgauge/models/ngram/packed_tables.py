@@ -8,7 +8,7 @@ of its last word:
     bigram  "the cat"     = (id of "the",       id of "cat")
 
 The bytes of a table follow from the n-grams and values in it, whatever the order in which they came and the number of
-threads. The ways in are `TableBuilder` and `partitioned.packing`, the way out is `PackedTable.entries`.
+threads. The way in is `partitioned.packing`, the way out is `PackedTable.entries`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ Floats = NDArray[np.float32]
 Slots = NDArray[np.uint32]
 KernelTable = tuple[Lines, int, int, bool]
 Bounds = tuple[int, int]  # slots of parents, ids of words: all are below
-Parts = tuple[NDArray[np.uint32], NDArray[np.uint64]]  # staged n-grams [n, 5], sizes of the parts
+Parts = tuple[NDArray[np.uint32], NDArray[np.uint64]]  # staged n-grams [n, columns], sizes of the parts
 
 LINE_BYTES = 64
 NO_SLOT = 0xFFFFFFFF  # where an n-gram is not in the table
 _WIDTH, _LAST_WIDTH = 5, 7  # n-grams in a line; those of the highest order have no back-off weight
 # Share of the places that are filled. Fuller tables are smaller, but more n-grams lie behind their home lines.
 _FILLED = 0.8
-_MOST_PARTS, _LEAST_PART = 512, 4096
 
 
 class RepeatedNgramsError(ValueError):
@@ -150,82 +149,6 @@ def slots_for(entries: int, parents: int, words: int, *, last: bool) -> tuple[in
     """Return the slots and the bytes that a table of this number of n-grams has, unless very many lie side by side."""
     lines = homes_for(entries, (parents, words), last=last) + int(_native.SPARE_LINES)
     return lines * line_width(last=last), lines * LINE_BYTES
-
-
-class TableBuilder:
-    """Pack the n-grams of a model, order after order from 2."""
-
-    # threads: how many threads share the work; the tables do not depend on it.
-
-    def __init__(self, vocabulary: int, order: int, threads: int | None = None) -> None:
-        self.vocabulary, self.order, self.threads = vocabulary, order, thread_count(threads)
-        self.tables: list[PackedTable] = []
-
-    def add(self, parents: Slots, words: Slots, probabilities: NDArray[np.floating], weights: NDArray[np.floating]) -> Slots:
-        """Make the table of the next order."""
-        # parents: [n], slots of the beginnings; ids of words at order 2; words: [n], ids of the last words; probabilities:
-        # [n], linear; negative for blanks; weights: [n], back-off weights, linear; not used at the highest order.
-        # -> uint32 [n], the slots.
-        columns = (
-            _columns(np.uint32, parents), _columns(np.uint32, words),
-            _columns(np.float32, probabilities), _columns(np.float32, weights),
-        )  # fmt: skip
-        slots = np.empty(len(columns[0]), np.uint32)
-
-        def _stage(begin: int, end: int, bounds: Bounds, below: list[Lines], parts: Parts) -> None:
-            _native.stage_columns(columns, begin, end, bounds, below, parts)
-
-        self._write(self._staged(len(slots), _stage), slots)
-        return slots
-
-    @property
-    def _last(self) -> bool:
-        return len(self.tables) == self.order - 2
-
-    @property
-    def _bounds(self) -> Bounds:
-        return self.tables[-1].slots if self.tables else self.vocabulary, self.vocabulary
-
-    def _staged(self, entries: int, stage: Callable[[int, int, Bounds, list[Lines], Parts], None]) -> Parts:
-        # N-grams in parts; a second time with more room in the rare case it was too small.
-        bounds, below = self._bounds, [table.lines for table in self.tables[-1:]]
-        count = min(_MOST_PARTS, max(1, entries // _LEAST_PART))
-
-        def _fill(parts: Parts) -> None:
-            run_ranges(lambda begin, end: stage(begin, end, bounds, below, parts), entries, self.threads)
-
-        return stage_in_parts(entries, count, 5, _fill)
-
-    def _write(self, parts: Parts, slots: Slots) -> None:
-        entries, bounds = int(parts[1].sum()), self._bounds
-        homes = homes_for(entries, bounds, last=self._last)
-        while True:
-            table = PackedTable(new_lines(homes + int(_native.SPARE_LINES)), *bounds, self._last)
-            twice, far = self._place(table, parts, slots)
-            if twice:
-                raise RepeatedNgramsError(twice)
-            if not far:
-                break
-            homes = more_homes(homes)
-        self.tables.append(table)
-
-    def _place(self, table: PackedTable, parts: Parts, slots: Slots) -> tuple[int, bool]:
-        sizes = parts[1]
-        frees = np.empty(len(sizes), np.uint64)
-        run_ranges(lambda a, b: _native.sort_parts(table.kernel, parts, a, b, frees), len(sizes), self.threads)
-        starts = np.zeros(len(sizes), np.uint64)
-        for part in range(1, len(sizes)):
-            # Parts are neighbors in the table; each begins behind the last n-gram of the one before, which may have run
-            # over its end. So threads write to places that are known, and the table is the same for any number of them.
-            starts[part] = max(starts[part - 1] + sizes[part - 1], frees[part - 1])
-        results = run_ranges(
-            lambda a, b: _native.place_parts(
-                table.lines, (table.parents, table.words), table.last, parts, a, b, starts, slots
-            ),
-            len(sizes),
-            self.threads,
-        )
-        return sum(twice for twice, _ in results), any(far for _, far in results)
 
 
 def stage_in_parts(entries: int, count: int, columns: int, fill: Callable[[Parts], None]) -> Parts:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from lmgauge.choices import NgramContext, NormalizerName, ReservedPolicy, SmoothingKind
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.models.vocabulary_settings import VocabularySettings
+from lmgauge.models.model_settings import VocabularySettings
 from lmgauge.option_numbers import Bounds
 
 if TYPE_CHECKING:

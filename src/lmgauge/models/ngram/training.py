@@ -19,6 +19,7 @@ from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.memory_needs import TextSize, check_reading, check_training
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.partitioned.limits import TrainingResources
+from lmgauge.models.ngram.partitioned.packing import ALL_MEMORY
 from lmgauge.models.ngram.partitioned.text import read_text
 from lmgauge.models.ngram.partitioned.training import train_partitions
 from lmgauge.models.ngram.reading import Progress
@@ -32,7 +33,6 @@ _LOGGER = logging.getLogger(__name__)
 _SMALLER = "a lower --order, or --cutoffs"
 _CHUNK = 1 << 22  # tokens
 _PARTITIONS, _LEAST_PARTITION = 2, 1 << 17  # of a thread, so that their tables lie nearer to it; tokens
-_BUCKET_MEMORY = 1 << 40  # buckets of lines are as large as a processor's cache, whatever they take
 
 
 def train_ngram(
@@ -57,7 +57,7 @@ def train_ngram(
         size = TextSize(tokens, len(vocabulary), vocabulary_bytes, text.types, *cut, listed=listed)
         needed = check_training(settings, size)
         progress(f"counting n-grams of {text.fitted.number_of_events:,} events: {needed}")
-        return train_partitions(engine, settings, text, None, partitions=partitions, memory=_BUCKET_MEMORY)
+        return train_partitions(engine, settings, text, None, partitions=partitions, memory=ALL_MEMORY)
 
 
 # -- in memory, or within a part of it ----------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ q is a model of characters with an end-of-word event, learned from words; known 
 out of it, as they are never spelled. A character that q has not met is one event of its own, shared out among all other
 characters of Unicode. White space before each word and at the end of a line is an event after the word that follows it.
 
-`learn.py` makes all this of a training text, `model.py` puts it around a model, `storage.py` writes its
-folder and `loading.py` reads it.
+`learn.py` makes all this of a training text, `model.py` puts it around a model and reads its folder, which `storage.py`
+writes.
 Sources: Brown et al. (1992), "An estimate of an upper bound for the entropy of English", which spells unseen words by a
 model of characters; Mielke & Eisner (2019), "Spell once, summon anywhere", for open vocabularies; Good (1953), "The
 population frequencies of species": words seen once are the best guess at what words never seen are like.

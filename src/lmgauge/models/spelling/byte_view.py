@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from lmgauge.contexts import last_sentence
 from lmgauge.errors import UsageError
+from lmgauge.models.custom import WrappedModel
 from lmgauge.models.protocol import LanguageModel, check_context
-from lmgauge.models.spelling.byte_view_characters import END, CharacterBytes
-from lmgauge.models.spelling.byte_view_masses import AFTER_IMPOSSIBLE, Floats, log_of
+from lmgauge.models.spelling.byte_view_characters import AFTER_IMPOSSIBLE, END, CharacterBytes, Floats, log_of
 from lmgauge.models.spelling.byte_view_words import WordBytes
 from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.wrapped import WrappedModel
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments

@@ -26,9 +26,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.spelling.byte_view_characters import END, CharacterBytes, split_characters
-from lmgauge.models.spelling.byte_view_masses import (
+from lmgauge.models.spelling.byte_view_characters import (
     AFTER_IMPOSSIBLE,
+    END,
+    CharacterBytes,
     Floats,
     Ints,
     RangeMasses,
@@ -36,10 +37,10 @@ from lmgauge.models.spelling.byte_view_masses import (
     range_sums,
     runs,
     segments_of,
+    split_characters,
 )
 from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
-from lmgauge.models.spelling.separators import SeparatorModel, Separators
+from lmgauge.models.spelling.whitespace_model import EMPTY, FIRST, INNER, LAST, SeparatorModel, Separators
 from lmgauge.scores import EOS_KIND, SPELLING, ScoreBatch, escaped
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import BETWEEN_WORDS, Segments

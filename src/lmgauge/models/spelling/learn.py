@@ -21,6 +21,7 @@ from lmgauge.choices import SmoothingKind
 from lmgauge.errors import InputError
 from lmgauge.files import refuse_replacing
 from lmgauge.models.custom import rows_of_block
+from lmgauge.models.model_settings import SpellerSettings
 from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.partitioned.limits import TrainingResources
@@ -29,10 +30,9 @@ from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.storage import is_ngram_folder
 from lmgauge.models.ngram.training import train_ngram, train_or_within
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.spelling.separators import SeparatorCounts, SeparatorModel, divided_by_white_space
-from lmgauge.models.spelling.settings import SpellerSettings
 from lmgauge.models.spelling.speller import Speller, Spelling, words_of
 from lmgauge.models.spelling.storage import add_spelling, refuse_file, writing_around
+from lmgauge.models.spelling.whitespace_model import SeparatorCounts, SeparatorModel, divided_by_white_space
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
 from lmgauge.text.reading_options import ReadingOptions

@@ -14,8 +14,8 @@ from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.errors import UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.protocol import SPELLING_FOLDER, write_config
-from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Spelling
+from lmgauge.models.spelling.whitespace_model import SeparatorModel
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
 

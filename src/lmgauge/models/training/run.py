@@ -21,9 +21,9 @@ from lmgauge.models.network.torch.checkpoint import choose_device, quiet
 from lmgauge.models.network.torch.runtime import FLOAT32_INSTEAD
 from lmgauge.models.protocol import read_config
 from lmgauge.models.spelling.learn import learn_parts, refuse_once
-from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Spelling
 from lmgauge.models.spelling.storage import write_spelling
+from lmgauge.models.spelling.whitespace_model import SeparatorModel
 from lmgauge.models.training.checkpoints import CheckpointFolder, training_folder
 from lmgauge.models.training.data import TrainingText, make_source, read_text
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError, Watch, finite

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.declaration import settings, settings_options
 from lmgauge.errors import UsageError
-from lmgauge.models.vocabulary_settings import VocabularySettings
+from lmgauge.models.model_settings import VocabularySettings
 from lmgauge.option_numbers import Bounds, Count, Natural, NotNegative, Positive
 
 NeuralKind = Literal["ffnn", "rnn", "lstm", "gru", "transformer"]

@@ -20,10 +20,10 @@ from lmgauge.places import refuse_file_names
 from lmgauge.readable import first_few
 from lmgauge.result_list import Result, Tabled
 from lmgauge.tasks.comparison import Systems, compare_systems
-from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
 from lmgauge.tasks.parallel import ParallelFiles, Path
 from lmgauge.tasks.settings import ComparisonSettings, Reading
+from lmgauge.tasks.significance import IndependentRows
 from lmgauge.tasks.texts import Integers, Texts
 from lmgauge.version import NUMBERS_VERSION
 

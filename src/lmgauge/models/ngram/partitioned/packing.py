@@ -1,4 +1,4 @@
-"""The tables of a model from partitions of its n-grams, a part at a time: the bytes are those of `packed_tables`.
+"""The tables of a model from partitions of its n-grams, a part at a time, or of all of them as one partition.
 
 A table is cut into buckets, neighboring lines. Order by order from the bigrams:
 
@@ -22,12 +22,13 @@ are done there are only the lines, 16, and 12 at the highest order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
@@ -37,6 +38,7 @@ from lmgauge.models.ngram.packed_tables import (
     PackedTable,
     Parts,
     RepeatedNgramsError,
+    Slots,
     check_lines_of_table,
     homes_for,
     line_width,
@@ -46,6 +48,7 @@ from lmgauge.models.ngram.packed_tables import (
 )
 from lmgauge.models.ngram.partitioned.links import Grams, transposed
 from lmgauge.models.ngram.storage import ArrayInPieces, write_model
+from lmgauge.threads import thread_count
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 
 BYTES_IN_BUCKET = 24
@@ -55,6 +58,7 @@ _QUICK_BUCKET = 1 << 20  # n-grams whose lines lie in a processor's cache
 _LEAST_HOMES = 64  # of a bucket: lines that overlap are of two buckets, and of no third
 _SPARE = int(_native.SPARE_LINES)
 _HASHES = 64  # bits
+ALL_MEMORY = 1 << 40  # buckets of lines are then as large as a processor's cache
 
 _Bucket = tuple[int, int, int, bool, int, int]
 
@@ -149,20 +153,29 @@ def pack_partitions(engine: Engine, packing: Packing, grams: list[list[Grams]], 
     bounds = (packing.vocabulary, packing.vocabulary)
     below = list[tuple[Stored, list[Stored]] | None]()
     for k, (own, count) in enumerate(zip(grams, entries, strict=True), 2):
-        last = k == packing.order
-        homes = homes_for(count, bounds, last=last)
-        check_lines_of_table(homes + _SPARE)
-        cut = _Cut(k, last, _bucket_count(count, homes, packing.memory), bounds, homes)
-        longer: Sequence[Grams | None] = [None] * len(own) if last else grams[k - 1]
-        takes = [(cut, *of_all) for of_all in zip(own, longer, below or [None] * len(own), strict=True)]
-        makes = [NEW] * cut.buckets, [NEW] * (not last)
-        staged = engine.run(f"stage-{k}", _stage, takes, makes, f"dealing {k}-grams to buckets")
+        cut = _new_cut(k, packing.order, count, bounds, packing.memory)
+        longer: Sequence[Grams | None] = [None] * len(own) if cut.last else grams[k - 1]
+        staged = _stage_order(engine, cut, zip(own, longer, below or [None] * len(own), strict=True))
         engine.drop(own, below)
         packed, slots = _pack_order(engine, cut, count, transposed(parts for parts, _ in staged))
-        below = [(buckets[0], of_row) for (_, buckets), of_row in zip(staged, slots, strict=True)] if not last else []
+        below = [(buckets[0], of_row) for (_, buckets), of_row in zip(staged, slots, strict=True)] if not cut.last else []
         orders.append(packed)
-        bounds = (packed.lines * line_width(last=last), packing.vocabulary)
+        bounds = (packed.lines * line_width(last=cut.last), packing.vocabulary)
     return orders
+
+
+def _new_cut(k: int, order: int, entries: int, bounds: Bounds, memory: int) -> _Cut:
+    homes = homes_for(entries, bounds, last=k == order)
+    check_lines_of_table(homes + _SPARE)
+    return _Cut(k, k == order, _bucket_count(entries, homes, memory), bounds, homes)
+
+
+def _stage_order(
+    engine: Engine, cut: _Cut, partitions: Iterable[tuple[Grams, Grams | None, tuple[Stored, list[Stored]] | None]]
+) -> list[tuple[list[Stored], list[Stored]]]:
+    # Deal the n-grams of each partition to buckets: what goes to each bucket; and where each row went.
+    takes, makes = [(cut, *own) for own in partitions], ([NEW] * cut.buckets, [NEW] * (not cut.last))
+    return engine.run(f"stage-{cut.k}", _stage, takes, makes, f"dealing {cut.k}-grams to buckets")
 
 
 def _bucket_count(entries: int, homes: int, memory: int) -> int:
@@ -180,7 +193,10 @@ def _pack_order(
     while True:
         takes = [(cut.kernel(b), own) for b, own in enumerate(staged)]
         made = engine.run(f"measure-{k}.{cut.attempt}", _measure, takes, (NEW, NEW), f"measuring buckets of {k}-grams")
-        measured = [engine.read(sizes).tolist() for _, sizes in made]
+        rows = [engine.read(sizes).tolist() for _, sizes in made]
+        measured, repeated = [row[:3] for row in rows], sum(row[3] for row in rows)
+        if repeated:
+            raise RepeatedNgramsError(repeated)
         starts = _starts(measured)
         if starts is not None:
             break
@@ -218,6 +234,41 @@ def _starts(measured: list[list[int]]) -> tuple[int, ...] | None:
     # it must begin before: [[3, 3, 9], [2, 7, 12], [1, 9, 20]] -> (0, 3, 7), as 3 is max(0 + 3, 3), and 7 is max(3 + 2, 7).
     starts = [*accumulate(measured, lambda start, bucket: max(start + bucket[0], bucket[1]), initial=0)][:-1]
     return tuple(starts) if all(start < limit for start, (_, _, limit) in zip(starts, measured, strict=True)) else None
+
+
+class TableBuilder:
+    """Pack the n-grams of a model, order after order from 2, as one partition."""
+
+    # threads: how many threads share the work; the tables do not depend on it.
+
+    def __init__(self, vocabulary: int, order: int, threads: int | None = None) -> None:
+        self.vocabulary, self.order, self._engine = vocabulary, order, Engine(thread_count(threads))
+        self.tables: list[PackedTable] = []
+
+    def add(self, parents: Slots, words: Slots, probabilities: NDArray[np.floating], weights: NDArray[np.floating]) -> None:
+        """Make the table of the next order."""
+        # parents: [n], slots of the beginnings; ids of words at order 2; words: [n], ids of the last words; probabilities:
+        # [n], linear; negative for blanks; weights: [n], back-off weights, linear; not used at the highest order.
+        engine, k = self._engine, len(self.tables) + 2
+        below = self.tables[-1] if self.tables else None
+        cut = _new_cut(k, self.order, len(parents), (below.slots if below else self.vocabulary, self.vocabulary), ALL_MEMORY)
+
+        def _held(name: str, column: ArrayLike, kind: type) -> Stored:
+            return engine.write(f"{name}-{k}", np.ascontiguousarray(column, kind))
+
+        own = Grams(
+            _held("parents", parents, np.uint32),
+            _held("words", words, np.uint32),
+            _held("probabilities", probabilities, np.float32),
+            _held("dropped", (), np.uint8),
+            _held("weights", weights, np.float32),
+        )
+        ((parts, rest),) = _stage_order(engine, cut, [(own, None, None)])
+        packed, slots = _pack_order(engine, cut, len(parents), [[part] for part in parts])
+        if below is not None:
+            _native.mark_parents(below.lines, engine.read(own.parents))
+        self.tables.append(packed.whole(engine))
+        engine.drop(own, rest, slots)
 
 
 def packed_model(
@@ -284,8 +335,13 @@ def _measure(taken: tuple[_Bucket, list[Stored]], read: Read) -> Iterator[Array]
         ngrams = read(stored)
         _native.count_homes(bucket, ngrams, counts)
         size += len(ngrams)
+    free, limit = _native.measure_homes(bucket, counts)
+    repeated = 0
+    if not limit:  # too many have one home: are they the same?
+        keys = np.concatenate([read(stored)[:, :2] for stored in staged])
+        repeated = len(keys) - len(np.unique(keys, axis=0))
     yield counts
-    yield np.array([size, *_native.measure_homes(bucket, counts)], np.uint64)
+    yield np.array([size, free, limit, repeated], np.uint64)
 
 
 def _place(taken: tuple[_Cut, int, Stored, list[Stored]], read: Read) -> Iterator[Array]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
+from lmgauge.models.spelling.whitespace_model import EMPTY, FIRST, INNER, LAST
 from lmgauge.scores import SEPARATOR, SPELLING
 from lmgauge.text.vocabulary import EOS, UNK
 

@@ -9,7 +9,7 @@ import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.distributions import Divergences, Entropy, Rank, TopK, reduce, reduce_pair
 from lmgauge.errors import InputError, UsageError
-from lmgauge.models.mixture.vocabulary_alignment import aligned, over_common_tokens
+from lmgauge.models.mixture.compatibility import aligned, over_common_tokens
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.torch.model import NeuralModel
 from lmgauge.models.protocol import LanguageModel

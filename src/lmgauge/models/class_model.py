@@ -8,11 +8,18 @@ the classes file (1 for a plain word), and the parses of the history h as states
 
 where a_h(s) is the probability of state s given the words so far. States that the n-gram model cannot tell apart are one:
 the recursion forward through a sentence is exact. All sentences of a block go forward together, word by word.
+Which words a class stands for says a file in SRILM's format (`classes-format(5)`), a line for each word of each class:
+
+    CLASS [p] word
+
+where p is the probability of the word given the class, 1 if it is left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,9 +29,8 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.digests import digest
-from lmgauge.errors import UsageError
+from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
-from lmgauge.models.classes.definitions import ClassDefinitions, read_classes
 from lmgauge.models.custom import rows_of_block
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.states import NgramStates
@@ -39,11 +45,77 @@ from lmgauge.models.protocol import (
     write_config,
 )
 from lmgauge.models.scored_text import ScoresStrings
+from lmgauge.records.lines import text_lines
+from lmgauge.records.sources import find_sources
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
+
+_FIELD = re.compile("[^ \\t\\r\\v\\f\ufeff]+")  # a no-break space is a letter of a word, as in texts
+_TOLERANCE = 1e-3  # of the probabilities of a class: files have few digits
+
+
+@dataclass(frozen=True)
+class ClassDefinitions:
+    """The words of classes."""
+
+    # ClassDefinitions((("DAY", 0.75, "Monday"), ("DAY", 0.2, "Sunday"))).improper -> ['DAY']
+
+    expansions: tuple[tuple[str, float, str], ...]  # class, probability, word: p(word | class); in the order of the file
+    source: str = ""
+
+    @property
+    def improper(self) -> list[str]:
+        """Classes whose probabilities do not sum to one."""
+        totals: dict[str, float] = {}
+        for name, p, _ in self.expansions:
+            totals[name] = totals.get(name, 0.0) + p
+        return [name for name, total in totals.items() if abs(total - 1) > _TOLERANCE]
+
+    def to_text(self) -> str:
+        """Return the lines of a file that says the same."""
+        return "".join(f"{name} {p!r} {word}\n" for name, p, word in self.expansions)
+
+
+def read_classes(path: str | Path) -> ClassDefinitions:
+    """Read the classes file of a class-based model."""
+    lines = text_lines(find_sources(path, "text")[0])
+    expansions = tuple(_expansion(f"{path}, line {i}", fields) for i, line in lines if (fields := _FIELD.findall(line)))
+    if not expansions:
+        raise ModelFileError(f"{path}: no class is defined; a line is a class, a probability and a word: DAY 0.2 Monday")
+    return ClassDefinitions(expansions, str(path))
+
+
+def _expansion(place: str, fields: list[str]) -> tuple[str, float, str]:
+    name, *rest = fields
+    p = _number(rest[0]) if len(rest) > 1 else None
+    if p is None:
+        p, words = 1.0, rest
+    else:
+        words = rest[1:]
+    if not words:
+        raise ModelFileError(f"{place}: class {name!r} has no word; a line is a class, a probability and a word")
+    if len(words) > 1:
+        raise ModelFileError(
+            f"{place}: class {name!r} stands for {len(words)} words in a row ({' '.join(words)!r:.60}); only classes of "
+            "single words can be scored: join such words with _ in the text and in the file"
+        )
+    if not 0 < p <= 1:
+        raise ModelFileError(f"{place}: {rest[0]!r} is not a probability above 0 and up to 1")
+    if words[0] in SPECIAL_TOKENS or name in SPECIAL_TOKENS:
+        raise ModelFileError(f"{place}: {' '.join(fields)!r:.60}: <unk>, <s> and </s> are neither classes nor words of them")
+    return name, p, words[0]
+
+
+def _number(text: str) -> float | None:
+    # Number that a field spells; None for a word.
+    try:
+        return float(text) if text[0] in "0123456789.+-" else None
+    except ValueError:
+        return None
+
 
 FORMAT_VERSION = 1
 _CONFIG, _CLASSES, _NGRAM = "config.json", "classes.txt", "ngram"
@@ -65,7 +137,7 @@ class ClassModel(ScoresStrings):
     Example:
         >>> import lmgauge
         >>> import numpy as np
-        >>> from lmgauge.models.classes.definitions import ClassDefinitions
+        >>> from lmgauge.models.class_model import ClassDefinitions
         >>> text = lmgauge.Corpus.from_strings(["on DAY we rest", "on DAY they ride"])
         >>> days = ClassDefinitions((("DAY", 0.75, "Sunday"), ("DAY", 0.25, "Monday")))
         >>> model = lmgauge.models.ClassModel(lmgauge.train("witten-bell", text, order=2), days)

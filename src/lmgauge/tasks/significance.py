@@ -77,7 +77,7 @@ class IndependentRows:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SignificancePlan:
     """What is to be tested, over which rows."""
 
     data: IndependentRows
@@ -156,8 +156,8 @@ class Plan:
 
 
 @dataclass
-class Drawn:
-    """What is found of one system."""
+class Uncertainty:
+    """How sure the score of one system is, and whether it differs from the first."""
 
     interval: Estimate | None = None
     difference_interval: Interval | None = None
@@ -165,27 +165,27 @@ class Drawn:
     notes: list[str] = field(default_factory=list)
 
 
-def widest(drawn: Sequence[Drawn]) -> Interval | None:
+def widest(drawn: Sequence[Uncertainty]) -> Interval | None:
     """Return the interval of scores and differences that is wider than that of independent segments by most."""
     scores = [one.interval.interval for one in drawn if one.interval is not None]
     differences = [one.difference_interval for one in drawn if one.difference_interval is not None]
     return max([*differences, *scores], key=lambda interval: interval.alike, default=None)
 
 
-def draw(metric: ScoredSums, names: Sequence[str], plan: Plan) -> list[Drawn]:
+def uncertainties(metric: ScoredSums, names: Sequence[str], plan: SignificancePlan) -> list[Uncertainty]:
     """Return the interval of each system, and the p-value of each but the first against the first."""
     # metric: that gave the statistics, [rows, columns] of each system.
     statistics = plan.data.statistics
-    drawn = [Drawn() for _ in statistics]
+    drawn = [Uncertainty() for _ in statistics]
     if plan.settings.test == STUDENT:
         _leave_out(metric, names, drawn, plan)
     if plan.resamples is not None:
         _resample(metric, drawn, plan, plan.resamples)
-    _settle_identical(names, statistics, drawn, "document" if plan.data.by_document else "segment")
+    _settle_identical(names, drawn, plan.data)
     return drawn
 
 
-def _leave_out(metric: ScoredSums, names: Sequence[str], drawn: Sequence[Drawn], plan: Plan) -> None:
+def _leave_out(metric: ScoredSums, names: Sequence[str], drawn: Sequence[Uncertainty], plan: SignificancePlan) -> None:
     statistics, unit = plan.data.statistics, plan.data.unit
     sizes = statistics[0][:, metric.reference_columns].sum(axis=1).astype(np.float64)
     spreads = jackknife(metric.scores, statistics, sizes, unit)
@@ -208,7 +208,7 @@ def _leave_out(metric: ScoredSums, names: Sequence[str], drawn: Sequence[Drawn],
                 of_system.difference_interval = apart.interval()
 
 
-def _resample(metric: ScoredSums, drawn: Sequence[Drawn], plan: Plan, resamples: int) -> None:
+def _resample(metric: ScoredSums, drawn: Sequence[Uncertainty], plan: SignificancePlan, resamples: int) -> None:
     statistics, settings = plan.data.statistics, plan.settings
     # By one formula for all, so that a trial that swaps all or nothing ties with the real difference.
     real = metric.scores(np.stack([part.sum(axis=0, dtype=np.int64) for part in statistics]).astype(np.float64))
@@ -228,7 +228,9 @@ def _resample(metric: ScoredSums, drawn: Sequence[Drawn], plan: Plan, resamples:
         drawn[i].p_value = randomization_p_value(metric.scores(mine), metric.scores(theirs), difference, differing)
 
 
-def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], drawn: Sequence[Drawn], row: str) -> None:
+def _settle_identical(
+    names: Sequence[str], statistics: Sequence[Statistics], drawn: Sequence[Uncertainty], row: str
+) -> None:
     # P-value 1 where nothing tells a system from the first: the bootstrap's rule would give the least.
     same = []
     for name, part, of_system in list(zip(names, statistics, drawn, strict=True))[1:]:
@@ -240,7 +242,7 @@ def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], dr
         drawn[0].notes.append(f"{who}: the same counts as {names[0]} in every {row}, so p = 1")
 
 
-def doubts(name: str, drawn: Drawn, p: float | None, test: str | None) -> Iterator[str]:
+def doubts(name: str, drawn: Uncertainty, p: float | None, test: str | None) -> Iterator[str]:
     """Yield where the lenient rule of the paired bootstrap says yes and the interval does not."""
     interval = drawn.difference_interval
     if test == SACREBLEU_BOOTSTRAP and p is not None and p < SIGNIFICANT and interval and interval.low <= 0 <= interval.high:

@@ -19,8 +19,8 @@ import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.api.mix import mix
 from lmgauge.errors import InputError, UsageError
+from lmgauge.models.mixture.mixing import MixtureFit, find_weights, fit_weights
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.mixture.weights import MixtureFit, find_weights, fit_weights
 
 
 def by_scipy(logprob: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST, around
-from lmgauge.models.spelling.separators import Separators
+from lmgauge.models.spelling.whitespace_model import EMPTY, FIRST, INNER, LAST, Separators, around
 from lmgauge.scores import EOS_KIND, OOV, SPELLED
 from lmgauge.text.segments import WHITE_SPACE
 

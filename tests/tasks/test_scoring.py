@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.tasks.share import ErrorShare, Share
 
 from lmgauge.errors import InputError
-from lmgauge.tasks.blank_segments import Blanks, blank_texts
+from lmgauge.tasks.scoring import Blanks, blank_texts
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.text.segments import WHITE_SPACE
 

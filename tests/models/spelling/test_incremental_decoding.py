@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus
+from lmgauge.models.spelling.incremental_decoding import Step
 from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.writing import Step
 from lmgauge.scores import SEPARATOR, SPELLING
 from lmgauge.text.vocabulary import EOS, UNK
 

@@ -12,8 +12,8 @@ from tests.tasks.share import compared as compare
 from lmgauge.errors import UsageError
 from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.tasks.comparison import Systems, compare_systems
-from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.error_rates import WER
+from lmgauge.tasks.significance import IndependentRows
 
 
 def by_document(metric: Any, *sums: np.ndarray, segments: int = 1000, **options: Any) -> Systems:
