@@ -265,7 +265,7 @@ def main() -> int:
     if not (folder / "texts.json").exists():
         harness.note("making a network and its tokenizer")
         harness.run_child([sys.executable, __file__, "make", str(folder)])
-    asked = "from lmgauge.models.network.torch.precision import has_bfloat16_products as has; print(has())"
+    asked = "from lmgauge.models.network.torch.runtime import has_bfloat16_products as has; print(has())"
     has_bfloat16 = harness.run_child([sys.executable, "-c", asked]).out.strip() == "True"
     if not has_bfloat16:
         harness.note("no bfloat16: torch has no products for it on this processor")

@@ -277,9 +277,9 @@ def _breakdown(model: Any, meter: Meter, texts: list[str], whole: float) -> list
     import torch
 
     from lmgauge.models.network.sequences import events_in_units
-    from lmgauge.models.network.torch.batches import batches
+    from lmgauge.models.network.torch.engine import batches
     from lmgauge.text.documents import Corpus
-    from lmgauge.text.units import pieces
+    from lmgauge.text.work_units import pieces
 
     split = model.engine.split
 
@@ -379,7 +379,7 @@ def _profile(job: Job) -> Iterator[Answer]:
     from torch.profiler import ProfilerActivity, profile
 
     from lmgauge.models.network.sequences import events_in_units
-    from lmgauge.models.network.torch.batches import batches
+    from lmgauge.models.network.torch.engine import batches
     from lmgauge.text.documents import Corpus
 
     model = _our_model(job)

@@ -140,9 +140,9 @@ def shared_data() -> Path:
 @pytest.fixture
 def bfloat16_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor that says it has bfloat16 products; without them the tiny networks of tests take no noticeable time."""
-    from lmgauge.models.network.torch import precision
+    from lmgauge.models.network.torch import runtime
 
-    monkeypatch.setattr(precision, "has_bfloat16_products", lambda: True)
+    monkeypatch.setattr(runtime, "has_bfloat16_products", lambda: True)
 
 
 @pytest.fixture(scope="session")

@@ -51,7 +51,7 @@ FOR_ALL = {"lmgauge", "lmgauge.remote", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""
 
 KERNELS = "lmgauge._kernels"
-SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments", "lmgauge.text.units"}
+SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments", "lmgauge.text.work_units"}
 """Denominators are counted from the source text, also right of the waist."""
 
 EVERY_ROOM = {
@@ -104,10 +104,10 @@ DOOR = {"lmgauge": {"lmgauge.report"}}
 FOR_TYPES: dict[str, set[str]] = {
     "": {"lmgauge"},
     "distributions": {"lmgauge.models.protocol"},
-    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.overlap.results", "lmgauge.text.tokens"},
+    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.overlap.overlap_results", "lmgauge.text.tokens"},
     "scores": {"lmgauge.text"},
     "report": SOURCE_TEXT
-    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.text.split"}
+    | {"lmgauge.text.overlap.overlap_results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.text.split"}
     | {"lmgauge.models.spelling"}
     | {"lmgauge.api.doctor", "lmgauge.models.ngram.pruning", "lmgauge.filtering", "lmgauge.installation"}
     | {"lmgauge.models.training.run", "lmgauge.cluster.shards"},
@@ -374,7 +374,7 @@ def test_every_folder_says_what_it_may_import() -> None:
         ("lmgauge.compat.kenlm", "lmgauge.models.registry", False, False),
         ("lmgauge.models.registry", "lmgauge.compat.kenlm", False, True),
         ("lmgauge.tasks.metrics.bleu", "lmgauge.models.protocol", False, True),
-        ("lmgauge.tasks.metrics.bleu", "lmgauge.text.labels", False, False),
+        ("lmgauge.tasks.metrics.bleu", "lmgauge.text.segment_metadata", False, False),
         ("lmgauge.evaluation.evaluate", "lmgauge.tasks.metrics.bleu", False, True),
     ],
 )

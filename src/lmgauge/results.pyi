@@ -29,7 +29,7 @@ from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
 from lmgauge.numerics.lower_bound import LowerBound as LowerBound
 from lmgauge.report.documents import Report as Report
 from lmgauge.tasks.nbest.rescoring import Rescored as Rescored
-from lmgauge.text.overlap.results import Overlap as Overlap
+from lmgauge.text.overlap.overlap_results import Overlap as Overlap
 from lmgauge.text.split import SplitText as SplitText
 
 __all__: list[str]

@@ -34,7 +34,7 @@ from lmgauge.tasks.settings import NormalizationOptions as NormalizationOptions
 from lmgauge.tasks.settings import PublicTest as PublicTest
 from lmgauge.tasks.settings import RescoreSettings as RescoreSettings
 from lmgauge.tasks.settings import TerOptions as TerOptions
-from lmgauge.text.overlap.settings import OverlapSettings as OverlapSettings
+from lmgauge.text.overlap.overlap_settings import OverlapSettings as OverlapSettings
 from lmgauge.text.reading_options import ReadingOptions as ReadingOptions
 from lmgauge.work.shard import Sharing as Sharing
 

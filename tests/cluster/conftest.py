@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 import lmgauge
-from lmgauge.text import units
+from lmgauge.text import work_units
 
 LINES = ["the cat sat on the mat", "a dog ran", "", "the dog sat", "a cat and a dog ran far"] * 6
 
 
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(units, "UNIT_BYTES", 60)
+    monkeypatch.setattr(work_units, "UNIT_BYTES", 60)
 
 
 @pytest.fixture

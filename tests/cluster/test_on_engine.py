@@ -12,7 +12,7 @@ from lmgauge.cli.main import main
 from lmgauge.cluster import EvaluationJob
 from lmgauge.cluster.shards import compute_shard
 from lmgauge.errors import LmgaugeError
-from lmgauge.text import units
+from lmgauge.text import work_units
 from lmgauge.work.ray_engine import run_tasks
 
 TEXT = Path(__file__).resolve().parent.parent / "data" / "classic-books.test.txt"
@@ -31,8 +31,8 @@ def test_shards_in_processes_give_the_result_of_the_whole(
 ) -> None:
     whole = lmgauge.evaluate(job.model, job.text)
 
-    for workers, unit in ((1, units.UNIT_BYTES), (2, 1 << 18)):  # other processes cut a text into units as always
-        monkeypatch.setattr(units, "UNIT_BYTES", unit)
+    for workers, unit in ((1, work_units.UNIT_BYTES), (2, 1 << 18)):  # other processes cut a text into units as always
+        monkeypatch.setattr(work_units, "UNIT_BYTES", unit)
         done = run_tasks("shards", "computing shards", compute_shard, (job, shards), shards, workers=workers, ray=None)
         for number, files in enumerate(done):
             folder = tmp_path / str(workers) / str(number)

@@ -63,8 +63,8 @@ def test_more_shards_than_text(text: Path, model: Path, tmp_path: Path) -> None:
 def test_a_killed_shard_leaves_nothing(text: Path, tmp_path: Path) -> None:
     program = (
         "import sys, time, lmgauge\n"
-        "from lmgauge.text import units\n"
-        "units.UNIT_BYTES = 60\n"
+        "from lmgauge.text import work_units\n"
+        "work_units.UNIT_BYTES = 60\n"
         "class Slow(lmgauge.CustomModel):\n"
         "    def log_distribution(self, ids):\n"
         "        print('scoring', flush=True); time.sleep(60)\n"

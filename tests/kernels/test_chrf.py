@@ -14,7 +14,7 @@ from tests.reference import chrf as twin
 
 from lmgauge._kernels import _native
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.text.white_space import WHITE_SPACE
+from lmgauge.text.segments import WHITE_SPACE
 
 WHITE = "".join(sorted(WHITE_SPACE))
 # Few letters, so that n-grams repeat; code points of every length in UTF-8, marks that combine, all white space.

@@ -14,7 +14,7 @@ from tests.reference import edit_distance as twin
 
 from lmgauge._kernels import _native
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.text.white_space import WHITE_SPACE
+from lmgauge.text.segments import WHITE_SPACE
 
 WORD, CHARACTER = 0, 1
 

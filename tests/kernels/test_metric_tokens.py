@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lmgauge._kernels import _native
 from lmgauge.tasks.texts import Texts
 from lmgauge.tasks.tokenizers import OWN_KINDS, tokenized
-from lmgauge.text.white_space import WHITE_SPACE
+from lmgauge.text.segments import WHITE_SPACE
 
 bleu = pytest.importorskip("sacrebleu.metrics.bleu")
 

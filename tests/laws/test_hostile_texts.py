@@ -19,8 +19,7 @@ import lmgauge
 from lmgauge import tasks
 from lmgauge.models.spelling.byte_view import ByteView
 from lmgauge.text.overlap.duplicates import WholeDuplicates
-from lmgauge.text.overlap.token_stream import StreamEncoder
-from lmgauge.text.overlap.whole_text import WholeText
+from lmgauge.text.overlap.token_stream import StreamEncoder, WholeText
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAINING = ROOT / "tests" / "data" / "pud.en.txt"

@@ -16,7 +16,7 @@ from tests.laws.test_model_laws import texts
 import lmgauge
 from lmgauge import tasks
 from lmgauge.cluster import task
-from lmgauge.text import units
+from lmgauge.text import work_units
 
 METRICS = {
     type(metric).__name__.lower(): metric for metric in (tasks.BLEU(), tasks.ChrF(), tasks.TER(), tasks.WER(), tasks.CER())
@@ -51,7 +51,7 @@ def test_an_evaluation_in_shards_is_the_evaluation(
     lines: list[str], files: int, count: int, order: Any, chosen: dict[str, Any], sizes: tuple[int, int]
 ) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(units, "UNIT_BYTES", sizes[1])
+        patch.setattr(work_units, "UNIT_BYTES", sizes[1])
         folder = Path(name)
         corpus = lmgauge.Corpus.from_files(write_text(folder, lines, files), block_bytes=sizes[0])
         job = lmgauge.cluster.EvaluationJob(TRAINED, corpus, **chosen)
@@ -81,7 +81,7 @@ def test_an_overlap_in_shards_is_the_overlap(
     train: list[list[str]], test: list[str], records: bool, count: int, order: Any, size: int, n: int
 ) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(units, "UNIT_BYTES", size)
+        patch.setattr(work_units, "UNIT_BYTES", size)
         folder = Path(name)
         for number, lines in enumerate(train):
             rows = [json.dumps({"text": line}) for line in lines] if records else lines

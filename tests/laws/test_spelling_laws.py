@@ -18,8 +18,8 @@ from lmgauge.models.spelling.learn import learn_spelling
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.speller import UnseenCharacters
 from lmgauge.models.spelling.whitespace_model import INNER
+from lmgauge.text.segments import WHITE_SPACE
 from lmgauge.text.vocabulary import BOS, EOS, UNK
-from lmgauge.text.white_space import WHITE_SPACE
 
 STORED = 1e-6  # n-gram models hold probabilities in 32 bits
 FOREIGN = "ж"

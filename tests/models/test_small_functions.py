@@ -13,7 +13,6 @@ from lmgauge.models.network import windows
 from lmgauge.models.network.gguf import network
 from lmgauge.models.ngram import adjusted_counts, discounts, ngram_arrays, packed_tables
 from lmgauge.models.spelling import byte_view_characters
-from lmgauge.models.training import spelling
 
 
 def test_model() -> None:
@@ -25,7 +24,7 @@ def test_network() -> None:
 
 
 def test_allocator() -> None:
-    allocator = pytest.importorskip("lmgauge.models.network.torch.allocator")
+    allocator = pytest.importorskip("lmgauge.models.network.torch.runtime")
     assert (
         allocator.out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"))
         is True
@@ -90,4 +89,5 @@ def test_run() -> None:
 
 
 def test_spelling() -> None:
+    spelling = pytest.importorskip("lmgauge.models.training.run")
     assert spelling.whole_already("bpe").partition(":")[0] == "tokenizer bpe"

@@ -11,9 +11,8 @@ from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.speller import Speller
 from lmgauge.models.spelling.whitespace_model import EMPTY, FIRST, INNER, LAST, SeparatorModel
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
-from lmgauge.text.segments import Segments
+from lmgauge.text.segments import BETWEEN_WORDS, WHITE_SPACE, Segments
 from lmgauge.text.vocabulary import BOS, EOS, UNK
-from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE
 
 AROUND, BEFORE = 64 * 64 * 2, 8
 

@@ -11,7 +11,7 @@ import pytest
 
 import lmgauge
 from lmgauge.scores import ScoreBatch, score_in_pieces
-from lmgauge.text import units
+from lmgauge.text import work_units
 from lmgauge.text.segments import Segments
 
 LINES = ["the cat sat", "", "a dog", "the dog sat on a cat", "x"] * 5
@@ -24,7 +24,7 @@ def test_batches_are_those_of_blocks(options: Any, given: list[str] | None, monk
     texts = [f" {line or 'x'}" if given else line for line in LINES]
     corpus = lmgauge.Corpus.from_strings(texts, given=given, block_bytes=70)
     whole = list(model.score(corpus))
-    monkeypatch.setattr(units, "UNIT_BYTES", 15)
+    monkeypatch.setattr(work_units, "UNIT_BYTES", 15)
     ahead: list[int] = []
 
     def score(cut: Iterator[Segments]) -> Iterable[ScoreBatch]:

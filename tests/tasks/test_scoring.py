@@ -12,7 +12,7 @@ from tests.tasks.share import ErrorShare, Share
 from lmgauge.errors import InputError
 from lmgauge.tasks.scoring import Blanks, blank_texts
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.text.white_space import WHITE_SPACE
+from lmgauge.text.segments import WHITE_SPACE
 
 SPACES = "".join(sorted(WHITE_SPACE))
 lines = st.text(st.sampled_from(SPACES + "aß中。、”€\u2800\u1681\u200b"), max_size=4)

@@ -9,7 +9,7 @@ import pytest
 from lmgauge import train
 from lmgauge.cluster import EvaluationJob
 from lmgauge.errors import UsageError
-from lmgauge.text import units
+from lmgauge.text import work_units
 from lmgauge.text.documents import Corpus
 from lmgauge.work.shard import Shard
 
@@ -82,7 +82,7 @@ def test_each_unit_has_one_shard() -> None:
 
 
 def test_pieces_tile_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(units, "UNIT_BYTES", 10)
+    monkeypatch.setattr(work_units, "UNIT_BYTES", 10)
     lines = [f"line {i}" * (i % 4) for i in range(30)]
     text = Corpus.from_strings(lines, block_bytes=37)
     cut = list(EvaluationJob(train("laplace", text, order=1), text).prepare().pieces())

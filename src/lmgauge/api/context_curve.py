@@ -74,7 +74,7 @@ def context_curve(
     """
     from lmgauge.evaluation.context_curve import curve as curves
     from lmgauge.evaluation.origin import Origin
-    from lmgauge.models.network.long_segments import LongSegments
+    from lmgauge.models.network.sequences import LongSegments
     from lmgauge.models.spelling.model import SpelledModel
 
     lengths = parse_lengths(contexts)

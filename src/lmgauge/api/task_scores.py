@@ -250,7 +250,7 @@ def score_labels(
     """
     from lmgauge.tasks.metrics.labels import compare_labels
     from lmgauge.tasks.scoring import document_codes
-    from lmgauge.text.labels import BY_NAMES, UNKNOWN
+    from lmgauge.text.segment_metadata import BY_NAMES, UNKNOWN
 
     codes = None if documents is None else document_codes(documents, len(gold))
     outputs = predicted if isinstance(predicted, Mapping) else {"system": predicted}

@@ -359,7 +359,7 @@ def _contamination(
         return None
     from lmgauge.evaluation.audit.audit import NothingToCompareError
     from lmgauge.text.overlap.find import find_overlap
-    from lmgauge.text.overlap.settings import OverlapSettings
+    from lmgauge.text.overlap.overlap_settings import OverlapSettings
 
     test.refuse_once("--train reads the text a second time")
 

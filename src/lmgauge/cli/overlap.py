@@ -21,7 +21,7 @@ def overlap(call: Call) -> None:
         from lmgauge.api.inputs import corpus_of, refuse_field
         from lmgauge.cli.shards import run_in_shards
         from lmgauge.cluster.overlap import OverlapJob
-        from lmgauge.text.overlap.settings import OverlapSettings
+        from lmgauge.text.overlap.overlap_settings import OverlapSettings
         from lmgauge.text.reading_options import ReadingOptions
 
         reading = call(ReadingOptions)

@@ -30,7 +30,7 @@ from lmgauge.scores import KINDS, ScoreBatch, Strings, TokenStrings, join_batche
 from lmgauge.scoring import score_together
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.text.units import UnitCounter, pieces
+from lmgauge.text.work_units import UnitCounter, pieces
 
 _WHERE = ("device", "devices", "processes")
 """Settings that say where numbers are computed, and change none."""

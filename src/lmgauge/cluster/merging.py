@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluation, Evaluations
     from lmgauge.filtering.results import FilteredDocuments
     from lmgauge.tasks.comparison import Systems
-    from lmgauge.text.overlap.results import Overlap
+    from lmgauge.text.overlap.overlap_results import Overlap
 
 Merged = Union["Evaluation", "Evaluations", "Overlap", "Systems", "FilteredDocuments"]
 

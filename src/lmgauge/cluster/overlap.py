@@ -20,12 +20,12 @@ from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.common_runs import MetRuns
 from lmgauge.text.overlap.duplicates import NearPair
 from lmgauge.text.overlap.find import OverlapSearch, TrainingText
-from lmgauge.text.overlap.results import Overlap
-from lmgauge.text.overlap.settings import OverlapSettings
+from lmgauge.text.overlap.overlap_results import Overlap
+from lmgauge.text.overlap.overlap_settings import OverlapSettings
 from lmgauge.text.overlap.token_stream import Joints
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments
-from lmgauge.text.units import UnitCounter, pieces
+from lmgauge.text.work_units import UnitCounter, pieces
 from lmgauge.work.manifest import decode_facts
 
 

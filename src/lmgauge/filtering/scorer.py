@@ -23,8 +23,8 @@ from lmgauge.models.registry import load_model, model_names
 from lmgauge.models.segment_totals import sum_segments
 from lmgauge.records.records import name_taken
 from lmgauge.signature import Signature, text_parts
-from lmgauge.text.units import pieces
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
+from lmgauge.text.work_units import pieces
 from lmgauge.threads import OfProcess
 from lmgauge.version import NUMBERS_VERSION
 

@@ -12,7 +12,7 @@ from lmgauge.report.formats import counted, percent, share_of
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.evaluate import SplitEvaluation
-    from lmgauge.text.overlap.results import Overlap
+    from lmgauge.text.overlap.overlap_results import Overlap
 
 _LONGEST_TEXT = 240
 _MOST_GROUPS = 40

@@ -16,7 +16,7 @@ In memory a table is a sequence of `ScoreBatch`es of NumPy arrays; on disk and t
     id        dictionary<int32, string>   of the segment, as its source names it; only on disk, for joins
 
 `table.py` has the table in memory, `segment_rows.py` walks it, `files.py` writes and reads it.
-May import `errors`, `files`, `numerics` and, to count the source text, `text.documents`, `text.segments` and `text.units`.
+May import `errors`, `files`, `numerics` and, to count the source text, `text.documents`, `segments` and `work_units`.
 """
 
 from lmgauge.scores.files import RowReader as RowReader

@@ -13,7 +13,7 @@ import numpy as np
 from lmgauge.errors import InputError
 from lmgauge.scores.table import GivenTokens, ScoreBatch, cut, join_batches
 from lmgauge.text.segments import Segments
-from lmgauge.text.units import pieces
+from lmgauge.text.work_units import pieces
 
 
 def iter_segments(batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
@@ -82,7 +82,7 @@ class SegmentReader:
 def score_in_pieces(
     score: Callable[[Iterator[Segments]], Iterable[ScoreBatch]], blocks: Iterable[Segments]
 ) -> Iterator[ScoreBatch]:
-    """Yield the batch of each block, which a model gets in pieces, see `lmgauge.text.units`."""
+    """Yield the batch of each block, which a model gets in pieces, see `lmgauge.text.work_units`."""
     # score: takes pieces and yields the batch of each, in order; it may take several before it yields one; blocks: of a
     # text, in order.
     counts: deque[int] = deque()  # pieces of the blocks that the model has begun, and that are not all scored

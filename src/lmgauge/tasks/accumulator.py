@@ -17,7 +17,7 @@ from lmgauge.tasks.metrics.protocol import SCALE, Statistics, TaskMetric, TaskSc
 from lmgauge.tasks.scoring import Blanks, block_of_strings, block_statistics, document_codes
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.significance import IndependentRows, SignificancePlan, uncertainties
-from lmgauge.text.labels import BY_NAMES
+from lmgauge.text.segment_metadata import BY_NAMES
 
 
 class Accumulator:

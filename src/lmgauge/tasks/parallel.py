@@ -19,7 +19,7 @@ from lmgauge.tasks.settings import Reading
 from lmgauge.tasks.texts import Block, Integers, References, Texts
 from lmgauge.tasks.transcripts import UtteranceIds
 from lmgauge.text.documents import Corpus
-from lmgauge.text.labels import BY_NAMES, DOCUMENT_RULES, FILE, SEGMENT, UNKNOWN, DocumentNumbers, Names
+from lmgauge.text.segment_metadata import BY_NAMES, DOCUMENT_RULES, FILE, SEGMENT, UNKNOWN, DocumentNumbers, Names
 from lmgauge.text.segments import Segments
 
 LabelNames = tuple[Names, Names]

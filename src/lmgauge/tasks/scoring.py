@@ -32,7 +32,7 @@ from lmgauge.tasks.texts import (
     Texts,
     refuse_two_readings,
 )
-from lmgauge.text.labels import BY_NAMES, UNKNOWN, Names
+from lmgauge.text.segment_metadata import BY_NAMES, UNKNOWN, Names
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from lmgauge.tasks.transcripts import (
     read_trn,
 )
 from lmgauge.text.documents import Corpus
-from lmgauge.text.labels import BY_NAMES, SEGMENT, UNKNOWN, DocumentNumbers, Names
+from lmgauge.text.segment_metadata import BY_NAMES, SEGMENT, UNKNOWN, DocumentNumbers, Names
 
 LABELS = ("speaker", "file", "channel", "label")
 """What segments can be grouped by; all but the speaker are of stm files."""

@@ -25,9 +25,19 @@ from lmgauge.declaration import verb
 from lmgauge.digests import growing_digest
 from lmgauge.errors import InputError, UsageError
 from lmgauge.records.sources import Source, find_sources
-from lmgauge.text.labels import BY_NAMES, DOCUMENT, FILE, GIVEN, GROUP, UNKNOWN, DocumentNumbers, Names, choose_labels
 from lmgauge.text.readers import ReadingPass, read_file, read_strings
 from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.text.segment_metadata import (
+    BY_NAMES,
+    DOCUMENT,
+    FILE,
+    GIVEN,
+    GROUP,
+    UNKNOWN,
+    DocumentNumbers,
+    Names,
+    choose_labels,
+)
 from lmgauge.text.segments import Segments, TextReport
 
 __all__ = ["Corpus", "ReadingOptions", "Segments", "TextReport"]

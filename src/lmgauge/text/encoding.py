@@ -13,12 +13,10 @@ from lmgauge._kernels import _native
 from lmgauge.choices import RESERVED_POLICIES as RESERVED_POLICIES
 from lmgauge.choices import ReservedPolicy as ReservedPolicy
 from lmgauge.errors import InputError
-from lmgauge.text.normalizers import normalize
-from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
-from lmgauge.text.segments import Segments, is_white_space
+from lmgauge.text.normalizers import NormalizingTokenizer, normalize
+from lmgauge.text.segments import Segments, is_unicode_white_space, is_white_space
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
-from lmgauge.text.white_space import is_unicode_white_space
 
 _DONE, _GROW, _RESERVED, _ROOM = range(4)
 _ALREADY_CUT = 3

@@ -20,8 +20,8 @@ from lmgauge.records.records import TAKEN, Fields, Ints, RawBlock, Records, Stri
 from lmgauge.records.sources import Source
 from lmgauge.records.utf8 import find_problem, utf8
 from lmgauge.text.cleaning import CleanBlock, Place, clean_lines, clean_record, supplied_newline
-from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, Names
 from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.text.segment_metadata import DOCUMENT, GIVEN, GROUP, Names
 from lmgauge.text.segments import KEEP, Segments, TextReport
 
 Labels = Mapping[str, Sequence[str]]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import NORMALIZERS, NormalizerName
 from lmgauge.errors import InputError, ModelFileError, UsageError
-from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer, check_normalizer
+from lmgauge.text.normalizers import NormalizingTokenizer, check_normalizer
 from lmgauge.text.segments import UTF8_LENGTHS, Segments, is_character_start, is_white_space
 from lmgauge.text.tokens import (
     SENTENCEPIECE_FILE,

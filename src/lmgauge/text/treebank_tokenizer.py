@@ -12,9 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.text.segments import Segments, is_character_start
+from lmgauge.text.segments import Segments, is_character_start, is_unicode_white_space
 from lmgauge.text.tokens import TokenizerBase, Tokens, TokenUnit, runs
-from lmgauge.text.white_space import is_unicode_white_space
 
 # In these patterns \0, which no text contains, is where a segment begins or ends.
 _ALONE = "|".join(map(re.escape, '"?!;@#$%&()[]{}<>'))

@@ -172,9 +172,9 @@ def test_lengths_run_in_several_processes(checkpoint_folder: Path) -> None:
 
 @pytest.fixture
 def checkpoint_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    from lmgauge.text import units
+    from lmgauge.text import work_units
 
-    monkeypatch.setattr(units, "UNIT_BYTES", 300)
+    monkeypatch.setattr(work_units, "UNIT_BYTES", 300)
     tokenizer = byte_level()
     network("gpt2", len(tokenizer)).save_pretrained(tmp_path / "net")
     tokenizer.save_pretrained(tmp_path / "net")

@@ -23,7 +23,7 @@ from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.parallel import Workers, score_in_order, workers_for
-from lmgauge.text import units
+from lmgauge.text import work_units
 
 ROOT = Path(__file__).resolve().parents[3]
 FATAL, SLOW, BAD, MISSING = -1, -2, -3, -4
@@ -256,7 +256,7 @@ TEXTS = [f"the cat {n} sat on the mat and {'saw a dog ' * (n % 7)}." for n in ra
 def test_digits_are_those_of_one_process(
     checkpoint: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(units, "UNIT_BYTES", 400)
+    monkeypatch.setattr(work_units, "UNIT_BYTES", 400)
     texts = lmgauge.Corpus.from_strings(TEXTS, block_bytes=200)
     alone = lmgauge.load_model(checkpoint(), device="cpu", context=16, stride=5)
     shared: Any = lmgauge.load_model(checkpoint(), devices=["cpu", "cpu", "cpu"], context=16, stride=5)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import lmgauge
 from lmgauge.models.spelling.whitespace_model import EMPTY, FIRST, INNER, LAST, Separators, around
 from lmgauge.scores import EOS_KIND, OOV, SPELLED
-from lmgauge.text.white_space import WHITE_SPACE
+from lmgauge.text.segments import WHITE_SPACE
 
 DATA = Path(__file__).parents[2] / "data"
 TOKENIZERS = ("whitespace", "treebank", "icu")

@@ -6,8 +6,8 @@ from typing import Any
 
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap import find
-from lmgauge.text.overlap.results import Overlap
-from lmgauge.text.overlap.settings import OverlapSettings
+from lmgauge.text.overlap.overlap_results import Overlap
+from lmgauge.text.overlap.overlap_settings import OverlapSettings
 
 
 def find_overlap(train: Corpus, test: Corpus, *, threads: int | None = None, **settings: Any) -> Overlap:

@@ -21,7 +21,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.duplicates import SHINGLE, choose_bands, shingles
 from lmgauge.text.overlap.find import Overlap, write_clean
-from lmgauge.text.overlap.folding import fold
+from lmgauge.text.overlap.normalization import fold
 
 # Few and short words, some white space in odd places: runs repeat, overlap themselves and end everywhere.
 WORDS = st.sampled_from(["a", "b", "a", "c", "<unk>", "日本"])

@@ -20,7 +20,7 @@ from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
-    from lmgauge.text.overlap.results import Overlap
+    from lmgauge.text.overlap.overlap_results import Overlap
     from lmgauge.text.segments import Segments
 
 

@@ -15,11 +15,10 @@ from lmgauge.context_policy import ContextPolicy
 from lmgauge.distributions.blocks import BlockDistributions, rows_among
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.custom import alone
-from lmgauge.models.network.block_distributions import NetworkDistributions
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.parallel import Workers, score_in_order
-from lmgauge.models.network.sequences import BlockEvents, block_events, events_in_units
+from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, block_events, events_in_units
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.network.windows import Layout, windows_note
 from lmgauge.models.protocol import OF_TEXT, check_context

@@ -43,9 +43,8 @@ from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.whitespace_model import EMPTY, FIRST, INNER, LAST, SeparatorModel, Separators
 from lmgauge.scores import EOS_KIND, SPELLING, ScoreBatch, escaped
 from lmgauge.text.encoding import encode
-from lmgauge.text.segments import Segments
+from lmgauge.text.segments import BETWEEN_WORDS, Segments
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK
-from lmgauge.text.white_space import BETWEEN_WORDS
 
 _PREFIXES, _DISTRIBUTIONS = 1 << 12, 8
 _SMALLEST_SHARE = 1e-9

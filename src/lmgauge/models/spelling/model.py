@@ -26,7 +26,7 @@ from lmgauge.models.spelling.whitespace_model import SeparatorModel, SeparatorSc
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, unescaped
 from lmgauge.shown import Shown
 from lmgauge.text.encoding import ReservedPolicy
-from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
+from lmgauge.text.normalizers import NormalizingTokenizer
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
 from lmgauge.threads import map_in_order, thread_count

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import ModelFileError
 from lmgauge.text.encoding import encode
-from lmgauge.text.segments import Segments
+from lmgauge.text.segments import BETWEEN_WORDS, Segments
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
-from lmgauge.text.white_space import BETWEEN_WORDS
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.decoding import Meta, Whole
 from lmgauge.scores import ScoreBatch
-from lmgauge.text.segments import Segments
-from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE
+from lmgauge.text.segments import BETWEEN_WORDS, WHITE_SPACE, Segments
 
 if TYPE_CHECKING:
     from lmgauge.text.tokens import Tokenizer

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lmgauge.errors import InputError
-from lmgauge.models.training.loss import IGNORED
+from lmgauge.models.training.networks import IGNORED
 from lmgauge.models.training.settings import NeuralTrainingSettings
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import ReservedPolicy, encode

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from lmgauge.models.network.torch.architectures import (
@@ -15,8 +16,7 @@ from lmgauge.models.network.torch.architectures import (
     RecurrentConfig,
     RecurrentForCausalLM,
 )
-from lmgauge.models.network.torch.precision import in_bfloat16
-from lmgauge.models.training.loss import output_loss
+from lmgauge.models.network.torch.runtime import in_bfloat16
 from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings
 from lmgauge.text.vocabulary import BOS, EOS
 
@@ -83,3 +83,74 @@ def mixed_precision(settings: NeuralTrainingSettings, device: torch.device) -> A
 def parameter_count(model: torch.nn.Module) -> int:
     """Return the number of trained values."""
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+# -- The output layer and its cross-entropy in one step, gradients included -------------------------------------------
+
+# Gradients of a cross-entropy are known as soon as its probabilities are: making them in the forward pass, in the memory of
+# the logits, spares autograd's second and third array of [tokens, vocabulary].
+
+IGNORED = -100
+_MOST_LOGITS = 1 << 26
+# Logits to work on at a time: on a processor, as many as stay in a core's own cache through all passes over them.
+_CPU_BLOCK = 1 << 18
+
+
+class _CrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, dtype: torch.dtype
+    ) -> Tensor:
+        states, matrix = hidden.detach().to(dtype), weight.detach().to(dtype)
+        rows = max(1, _MOST_LOGITS // len(weight))
+        total = torch.zeros((), dtype=torch.float64, device=hidden.device)
+        of_matrix = None
+        of_bias = None if bias is None else torch.zeros_like(bias)
+        of_states = []
+        for part, wanted in zip(states.split(rows), targets.split(rows), strict=True):
+            logits = part @ matrix.t()
+            total += _to_gradient(logits, None if bias is None else bias.detach(), wanted, of_bias)
+            of_states.append(logits @ matrix)
+            in_part = (logits.t() @ part).to(weight.dtype)
+            of_matrix = in_part if of_matrix is None else of_matrix.add_(in_part)
+        ctx.gradients = (torch.cat(of_states).to(hidden.dtype), of_matrix, of_bias)
+        return total.float()
+
+    @staticmethod
+    def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
+        scaled = tuple(None if gradient is None else gradient.mul_(outer[0]) for gradient in ctx.gradients)
+        return (*scaled, None, None)
+
+
+def _to_gradient(logits: Tensor, bias: Tensor | None, targets: Tensor, of_bias: Tensor | None) -> Tensor:
+    # Turn logits [rows, vocabulary] into the gradient of their summed loss, in place; return that loss, float64.
+    # The gradient by the bias is added to `of_bias`.
+    rows = max(1, _CPU_BLOCK // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
+    total = torch.zeros((), dtype=torch.float64, device=logits.device)
+    counted, index = (targets != IGNORED)[:, None], targets.clamp_min(0)[:, None]
+    for block, is_counted, wanted in zip(logits.split(rows), counted.split(rows), index.split(rows), strict=True):
+        work = block.float()  # the block itself where it is float32
+        if bias is not None:
+            work += bias
+        work -= work.amax(1, keepdim=True)
+        own = work.gather(1, wanted)
+        work.exp_()
+        sums = work.sum(1, keepdim=True)
+        total += ((sums.log() - own) * is_counted).sum(dtype=torch.float64)
+        work *= is_counted / sums
+        work.scatter_add_(1, wanted, -is_counted.float())
+        if of_bias is not None:
+            of_bias += work.sum(0)
+        if work.dtype != block.dtype:
+            block.copy_(work)
+    return total
+
+
+def output_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return sum of cross-entropies in nats, with gradients for the states, the weight and the bias."""
+    # hidden: [n, width], what the output layer takes; weight: [vocabulary, width]; bias: [vocabulary], or None; targets:
+    # int64 [n]; -100 is not counted; dtype: of the matrix products; softmax and sums are float32.
+    # -> float32 [], the sum over the targets that count.
+    apply: Any = _CrossEntropy.apply
+    loss: Tensor = apply(hidden, weight, bias, targets, dtype)
+    return loss

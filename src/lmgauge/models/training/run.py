@@ -12,20 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from lmgauge.choices import VocabularyKind
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import refuse_other_folder, writing_directory
 from lmgauge.models.network.tokens import CONFIG_KEY
 from lmgauge.models.network.torch.architectures import register_architectures
 from lmgauge.models.network.torch.checkpoint import choose_device, quiet
-from lmgauge.models.network.torch.precision import FLOAT32_INSTEAD
+from lmgauge.models.network.torch.runtime import FLOAT32_INSTEAD
 from lmgauge.models.protocol import read_config
+from lmgauge.models.spelling.learn import learn_parts, refuse_once
+from lmgauge.models.spelling.speller import Spelling
+from lmgauge.models.spelling.storage import write_spelling
+from lmgauge.models.spelling.whitespace_model import SeparatorModel
 from lmgauge.models.training.checkpoints import CheckpointFolder, training_folder
 from lmgauge.models.training.data import TrainingText, make_source, read_text
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError, Watch, finite
 from lmgauge.models.training.networks import build_model, computable, parameter_count
 from lmgauge.models.training.progress_file import ProgressFile
 from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings, RunSettings
-from lmgauge.models.training.spelling import NetworkSpelling, learn_network_spelling, refuse_unlearnable
 from lmgauge.models.training.tokenizers import fixed_vocabulary, make_training_tokenizer, write_tokenizer
 from lmgauge.result_list import Result, data_frame
 from lmgauge.text.documents import Corpus
@@ -289,3 +293,58 @@ def _write(model: Any, tokenizer: Tokenizer, vocabulary: Vocabulary, output: Pat
             file.chmod((folder / "config.json").stat().st_mode)  # the weights' writer lets nobody else read them
         if spelling is not None:
             spelling.write(folder)
+
+
+# -- A speller beside a network in training: what is refused before hours are spent, and what goes into its folder ----
+
+
+@dataclass(frozen=True)
+class NetworkSpelling:
+    """How the unseen words of a network are spelled, which is decided before it is trained."""
+
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    spelling: Spelling | None  # of unseen words; None for a network of characters
+    separators: SeparatorModel | None  # between words; None for a network of characters
+
+    def learned(self) -> dict[str, Any]:
+        """Return what was learned, as `SpelledModel.learned` does."""
+        if self.spelling is None or self.separators is None:
+            return {}
+        return {"speller": self.spelling.summary(), "separators": self.separators.summary()}
+
+    def write(self, folder: Path) -> None:
+        """Write the folder `spelling` into that of the network."""
+        write_spelling(folder, self.tokenizer, self.vocabulary, self.spelling, self.separators)
+
+
+def refuse_unlearnable(vocabulary: VocabularyKind, tokenizer: str | Tokenizer, texts: Corpus) -> None:
+    """Refuse what no network can be trained to, before its text is read."""
+    if vocabulary == "closed":
+        raise UsageError("vocabulary closed is for n-gram models: a network has an output for unseen words; leave it out")
+    if vocabulary == "spelled":
+        unit = tokenizer if isinstance(tokenizer, str) else tokenizer.unit
+        if unit.partition(":")[0] in _WHOLE:
+            raise UsageError(whole_already(unit))
+        refuse_once(texts)
+
+
+_WHOLE = ("bpe", "unigram", "byte", "subword")
+
+
+def whole_already(tokenizer: str) -> str:
+    """Return why a tokenizer needs no speller."""
+    return (
+        f"tokenizer {tokenizer}: subwords and bytes give every text a probability as they are, so that no word is left to "
+        "be spelled; leave out the vocabulary, or train on words"
+    )
+
+
+def learn_network_spelling(
+    texts: Corpus, tokenizer: Tokenizer, vocabulary: Vocabulary, *, threads: int, progress: Callable[[str], None]
+) -> NetworkSpelling:
+    """Learn from the training text how words that a network does not know are spelled."""
+    if tokenizer.unit not in ("word", "character"):
+        raise UsageError(whole_already(tokenizer.name))
+    spelling, separators = learn_parts(tokenizer, vocabulary, texts, threads=threads, progress=progress)
+    return NetworkSpelling(tokenizer, vocabulary, spelling, separators)

@@ -13,7 +13,7 @@ from lmgauge.json_text import from_json
 from lmgauge.models.training.checkpoints import CheckpointFolder
 from lmgauge.text.documents import Corpus
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
-from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
+from lmgauge.text.normalizers import NormalizingTokenizer
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer
 from lmgauge.text.vocabulary import SPECIAL_TOKENS, Vocabulary

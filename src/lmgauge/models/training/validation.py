@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 
 from lmgauge.models.network.torch.output_layer import OutputLayer
-from lmgauge.models.network.torch.precision import exact_float32
+from lmgauge.models.network.torch.runtime import exact_float32
 from lmgauge.models.training.data import Window, WindowSource
-from lmgauge.models.training.loss import IGNORED
+from lmgauge.models.training.networks import IGNORED
 from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings
 
 _STREAM_WINDOW = 512

@@ -18,8 +18,7 @@ from lmgauge._kernels import _native
 from lmgauge.errors import MissingExtraError
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.common_runs import SuffixIndex, Windows
-from lmgauge.text.overlap.token_stream import EncodedBlock, StreamEncoder
-from lmgauge.text.overlap.whole_text import WholeText
+from lmgauge.text.overlap.token_stream import EncodedBlock, StreamEncoder, WholeText
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import EOS
 

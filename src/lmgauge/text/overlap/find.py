@@ -24,10 +24,9 @@ from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.overlap.common_runs import CommonRuns, Follower, SuffixIndex
 from lmgauge.text.overlap.duplicates import SHINGLE, SHOWN_BYTES, NearDuplicates, NearPair, WholeDuplicates
-from lmgauge.text.overlap.results import GroupOverlap, NearDuplicate, Overlap, Passage, Place
-from lmgauge.text.overlap.settings import OverlapSettings
-from lmgauge.text.overlap.token_stream import EncodedBlock, StreamEncoder
-from lmgauge.text.overlap.whole_text import SEPARATOR, WholeText
+from lmgauge.text.overlap.overlap_results import GroupOverlap, NearDuplicate, Overlap, Passage, Place
+from lmgauge.text.overlap.overlap_settings import OverlapSettings
+from lmgauge.text.overlap.token_stream import SEPARATOR, EncodedBlock, StreamEncoder, WholeText
 from lmgauge.threads import map_in_order, thread_count
 
 _NO_SEGMENTS = np.zeros(0, np.int64)

@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import OverlapUnit
+from lmgauge.errors import InputError
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.encoding import encode
-from lmgauge.text.overlap.folding import fold
+from lmgauge.text.overlap.normalization import fold
 from lmgauge.text.segments import is_character_start, is_white_space
 from lmgauge.text.tokenizers import CharacterTokenizer, WhitespaceTokenizer
 from lmgauge.text.tokens import Tokenizer
@@ -109,3 +113,149 @@ class Joints:
         if not (before.terminator and block.terminator) or before.source != block.source:
             return True
         return block.line(0) <= before.line(len(before) - 1)  # the same file again
+
+
+# -- A text held in memory: its bytes, its tokens, and the place of each ----------------------------------------------
+
+SEPARATOR = EOS
+_EXCERPT = 300
+_LONG_WORD = 20
+_SHORT_WORD = 6
+# First and last code points of scripts that set no spaces between words: Thai and Lao, Myanmar, Khmer, kana, Han.
+_UNSPACED = (
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x3040, 0x30FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
+)
+
+
+class WholeText:
+    """The segments of a corpus as one array of bytes and one stream of tokens, `SEPARATOR` where it breaks."""
+
+    def __init__(self, corpus: Corpus, encoder: StreamEncoder) -> None:
+        # Read a corpus to its end; its tokens enter the encoder's vocabulary.
+        self._blocks: list[tuple[int, Segments, Segments]] = []
+        ids: list[NDArray[np.uint32]] = []
+        token_starts: list[NDArray[Any]] = []
+        token_ends: list[NDArray[Any]] = []
+        joints, begin, last = Joints(), 0, SEPARATOR
+        for original in (block.alone() for block in corpus):
+            block = encoder(original)
+            if joints.breaks_before(original) and last != SEPARATOR:
+                _append_separator(ids, token_starts, token_ends, begin)
+            places = _token_bytes(block, original, folded=encoder.folded)
+            inside = np.ones(len(block.ids), bool) if not original.terminator else block.ids != EOS
+            ids.append(block.ids[inside])
+            last = int(ids[-1][-1]) if len(ids[-1]) else last
+            token_starts.append(places[0][inside] + begin)
+            token_ends.append(places[1][inside] + begin)
+            self._blocks.append((begin, block.text, original))
+            begin += len(original.data)
+        if not self._blocks:
+            raise InputError("the test text is empty: is it the right file?")
+        if last != SEPARATOR or not any(map(len, ids)):
+            _append_separator(ids, token_starts, token_ends, begin)
+        self.ids = np.concatenate(ids)
+        narrow = np.int32 if begin < 2**31 else np.int64
+        self.token_starts = np.concatenate(token_starts, dtype=narrow)
+        self.token_ends = np.concatenate(token_ends, dtype=narrow)
+        self._keep_segments(corpus)
+        self.folded = encoder.folded
+
+    def _keep_segments(self, corpus: Corpus) -> None:
+        originals = [(begin, original) for begin, _, original in self._blocks]
+        self.starts = np.concatenate([original.starts + begin for begin, original in originals])
+        self.ends = np.concatenate([original.ends + begin for begin, original in originals])
+        self.terminators = np.concatenate([np.full(len(o), o.terminator, np.int64) for _, o in originals])
+        self.lines = np.concatenate([original.lines() for _, original in originals])
+        self.groups = np.concatenate([np.zeros(len(o), np.int32) if o.groups is None else o.groups for _, o in originals])
+        self.sources = list(dict.fromkeys(o.source for _, o in originals))
+        self.source_codes = np.concatenate([np.full(len(o), self.sources.index(o.source), np.int32) for _, o in originals])
+        self.group_names = list(corpus.group_names) or ["all"]
+        self.records = not self.terminators.all()
+        self.bytes = int((self.ends - self.starts + self.terminators).sum())
+        self.sha256 = corpus.report.sha256
+        self._firsts = [original.first for _, original in originals]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def blocks(self) -> Iterator[Segments]:
+        """Yield the segments as they were read."""
+        yield from (original for _, _, original in self._blocks)
+
+    def compared_blocks(self) -> Iterator[Segments]:
+        """Yield the segments as they are compared: folded, if that was asked for."""
+        yield from (text for _, text, _ in self._blocks)
+
+    def compared(self, segment: int) -> bytes:
+        """Return a segment as it is compared."""
+        owner = bisect_right(self._firsts, segment) - 1
+        return self._blocks[owner][1].text(segment - self._firsts[owner])
+
+    def text(self, begin: int, end: int, limit: int = _EXCERPT) -> str:
+        """Return bytes of the whole text as a string, cut after about `limit` bytes (an ellipsis says so)."""
+        stop = min(end, begin + limit)
+        pieces = []
+        for first, _, original in self._blocks:
+            if first < stop and begin < first + len(original.data):
+                pieces.append(original.data[max(begin - first, 0) : stop - first].tobytes())
+        return b"".join(pieces).decode(errors="ignore") + ("…" if stop < end else "")
+
+    def has_no_spaces(self) -> bool:
+        """Return True if the pieces between white space are mostly phrases or sentences, not words."""
+        # That is where they are longer than 20 code points on average, or where they are longer than 6 and most code points
+        # are of scripts that set no spaces between words (such text with spaces put in, as for segmentation, has words of
+        # about 2 to 4).
+        words = int(np.count_nonzero(self.ids != SEPARATOR))
+        unspaced = characters = 0
+        for block in self.blocks():
+            codes = np.frombuffer(block.data.tobytes().decode(errors="ignore").encode("utf-32-le"), np.uint32)
+            codes = codes[codes > ord(" ")]
+            characters += len(codes)
+            codes = codes[codes >= _UNSPACED[0][0]]
+            unspaced += sum(int(np.count_nonzero((codes >= first) & (codes <= last))) for first, last in _UNSPACED)
+        return characters > _LONG_WORD * words or (characters > _SHORT_WORD * words and 2 * unspaced > characters)
+
+    def token_segments(self) -> NDArray[np.int32]:
+        """int32 [tokens]: the segment of each; of a separator, the one that begins there or the last."""
+        steps = np.zeros(len(self.ids) + 1, np.int32)
+        # Segments begin with a token, or where the next one does; empty records begin where it does, too.
+        np.add.at(steps, np.searchsorted(self.token_starts, self.starts), 1)
+        return np.cumsum(steps[:-1], dtype=np.int32) - 1
+
+    def blank(self) -> NDArray[np.bool_]:
+        """Return bool [segments]: whether there is no token in it."""
+        blank = np.ones(len(self), bool)
+        blank[self.token_segments()[self.ids != SEPARATOR]] = False
+        return blank
+
+
+def _append_separator(
+    ids: list[NDArray[np.uint32]], starts: list[NDArray[Any]], ends: list[NDArray[Any]], byte: int
+) -> None:
+    ids.append(np.full(1, SEPARATOR, np.uint32))
+    starts.append(np.full(1, byte, np.int64))
+    ends.append(np.full(1, byte, np.int64))
+
+
+def _token_bytes(block: EncodedBlock, original: Segments, *, folded: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    # First and one past the last byte, in the block's data, of each token; `EOS` stands where its segment ends.
+    closes = block.ids == EOS
+    segments = np.cumsum(closes) - closes
+    starts, ends = original.starts[segments], original.starts[segments] + block.span_ends
+    tokens = np.flatnonzero(~closes)
+    ends[closes] = original.ends[segments[closes]]
+    begins = ends.copy()
+    begins[tokens] = block.token_places(tokens)[1] + starts[tokens]
+    if folded and len(begins):
+        # What folding took away behind a word is still part of it, up to white space or the next word.
+        following = np.append(begins[1:], original.ends[-1])
+        white = np.append(np.flatnonzero(is_white_space(original.data)), len(original.data))
+        ends = np.maximum(ends, np.minimum(following, white[np.searchsorted(white, ends)]))
+    return begins, ends

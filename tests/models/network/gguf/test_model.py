@@ -21,7 +21,7 @@ from tests.models.network.gguf.gguf_files import (
 
 import lmgauge
 from lmgauge.errors import ModelFileError, UsageError
-from lmgauge.models.network.gguf import engine as gguf_engine
+from lmgauge.models.network.gguf import model as gguf_engine
 from lmgauge.models.network.gguf import network as gguf_network
 from lmgauge.models.network.gguf.model import GgufModel, load_gguf
 from lmgauge.models.network.gguf.network import GgufNetwork
@@ -29,7 +29,7 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import load_model
 from lmgauge.scores import EOS_KIND, TOKEN, ScoreBatch
-from lmgauge.text import units
+from lmgauge.text import work_units
 from lmgauge.text.documents import Corpus
 from lmgauge.text.vocabulary import BOS, EOS
 
@@ -433,7 +433,7 @@ def test_contexts_and_processes(spm: tuple[Path, Twin], monkeypatch: pytest.Monk
         values = [expected(spm[1], ids, length, 2)[15:] for ids in ids_of_texts]  # n before it, from 16
         assert curve.events == sum(map(len, values))
         assert point.log_probability == pytest.approx(sum(map(math.fsum, values)), abs=EXACT * curve.events)
-    monkeypatch.setattr(units, "UNIT_BYTES", 200)
+    monkeypatch.setattr(work_units, "UNIT_BYTES", 200)
     shared = load_gguf(spm[0], ScoringOptions(processes=2, device="cpu"))
     assert shared.workers is not None
     rows = [

@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 
 from lmgauge.errors import InputError
 from lmgauge.files import OutputError
-from lmgauge.models.network.torch.batches import Job
+from lmgauge.models.network.torch.engine import Job
 from lmgauge.models.network.torch.journal import Journal
 
 

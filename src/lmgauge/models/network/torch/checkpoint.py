@@ -21,8 +21,7 @@ from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.json_text import from_json
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.tokens import CONFIG_KEY, TokenMap, TrainedHere, foreign_tokens, trained_here, trained_tokens
-from lmgauge.models.network.torch.allocator import settle_after_fork
-from lmgauge.models.network.torch.precision import FLOAT32_INSTEAD, in_bfloat16
+from lmgauge.models.network.torch.runtime import FLOAT32_INSTEAD, in_bfloat16, settle_after_fork
 from lmgauge.models.protocol import UnknownKindError, read_config
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from lmgauge.models.network.torch import batches as module  # noqa: E402
-from lmgauge.models.network.torch.batches import Batch, Job, batches, join, tokens_at_a_time  # noqa: E402
+from lmgauge.models.network.torch import engine as module  # noqa: E402
+from lmgauge.models.network.torch.engine import Batch, Job, batches, join, tokens_at_a_time  # noqa: E402
 
 lengths = st.lists(st.integers(1, 70).flatmap(lambda shown: st.tuples(st.just(shown), st.integers(1, shown))), max_size=40)
 

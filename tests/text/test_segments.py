@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE, is_unicode_white_space
+from lmgauge.text.segments import BETWEEN_WORDS, WHITE_SPACE, is_unicode_white_space
 
 texts = st.text(
     st.sampled_from(f"{WHITE_SPACE}abé三\u0301\u200b\u180e\u1681\u00a1\u2010\u3001") | st.characters(codec="utf-8")

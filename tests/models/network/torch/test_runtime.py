@@ -1,7 +1,8 @@
-"""Where bfloat16 is used, and that float32 takes its place with a note where the processor has no products for it."""
+"""Where bfloat16 is used, and that float32 takes its place with a note; memory settings hold for a computation alone."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import platform
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -18,13 +20,14 @@ torch = pytest.importorskip("torch")
 from lmgauge.errors import ModelFileError  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch import checkpoint as loading  # noqa: E402
-from lmgauge.models.network.torch import precision  # noqa: E402
+from lmgauge.models.network.torch import runtime as precision  # noqa: E402
 from lmgauge.models.network.torch.model import load_neural  # noqa: E402
-from lmgauge.models.network.torch.precision import (  # noqa: E402
+from lmgauge.models.network.torch.runtime import (  # noqa: E402
     FLOAT32_INSTEAD,
     exact_float32,
     has_bfloat16_products,
     in_bfloat16,
+    kept_pages,
 )
 from lmgauge.text.documents import Corpus  # noqa: E402
 
@@ -160,3 +163,25 @@ def test_float32_on_a_gpu_keeps_its_bits() -> None:
         with exact_float32(device):
             assert (library.rnn.fp32_precision, library.conv.fp32_precision) == inside
         assert (library.rnn.fp32_precision, library.conv.fp32_precision) == before
+
+
+def test_settings_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[int, int]] = []
+
+    class Library:
+        def mallopt(self, name: int, value: int) -> int:
+            calls.append((name, value))
+            return 1
+
+    monkeypatch.setattr(precision.sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
+    with kept_pages():
+        assert calls == [(-3, 1 << 30), (-1, 1 << 30)]
+    assert calls[2:] == [(-3, 128 << 10), (-1, 128 << 10)]
+
+
+def test_elsewhere_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision.sys, "platform", "win32")
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: pytest.fail("no such library"))
+    with kept_pages():
+        assert np.ones(1 << 20).sum() == 1 << 20

@@ -9,9 +9,9 @@ import torch
 
 from lmgauge.errors import UsageError
 from lmgauge.models.training.networks import build_model, parameter_count
-from lmgauge.models.training.presets import PRESET_NAMES
 from lmgauge.models.training.settings import (
     NEURAL_KINDS,
+    PRESET_NAMES,
     NeuralKind,
     NeuralTrainingSettings,
     RunSettings,

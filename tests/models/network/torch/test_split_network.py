@@ -23,8 +23,7 @@ from lmgauge.models.network.torch.architectures import (  # noqa: E402
     RecurrentForCausalLM,
 )
 from lmgauge.models.network.torch.model import load_neural  # noqa: E402
-from lmgauge.models.network.torch.split_network import SplitNetwork  # noqa: E402
-from lmgauge.models.network.torch.stepping import Stepper  # noqa: E402
+from lmgauge.models.network.torch.split_network import SplitNetwork, Stepper  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 
 VOCABULARY = 40

@@ -13,7 +13,7 @@ from lmgauge.result_columns import plain_values
 from lmgauge.result_list import Tabled
 
 if TYPE_CHECKING:
-    from lmgauge.text.overlap.whole_text import WholeText
+    from lmgauge.text.overlap.token_stream import WholeText
 
 
 SHORT_SEGMENT = 20

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmgauge.models.training.rate import LearningRate, make_optimizer
+from lmgauge.models.training.loop import LearningRate, make_optimizer
 from lmgauge.models.training.settings import preset_settings
 
 

@@ -14,8 +14,8 @@ from tests.models.network.conftest import byte_level, network
 
 import lmgauge
 from lmgauge.errors import UsageError
-from lmgauge.models.network.long_segments import LongSegments
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.network.sequences import LongSegments
 from lmgauge.models.network.torch.model import NeuralModel
 
 TEXTS = ["xyz", "", "xyzxyz", "xy", "xyzxyzx", "x" * 40]  # a token a letter
