@@ -50,10 +50,10 @@ def _rounded(network: Any) -> None:
 def _lmgauge(folder: str, texts: list[str], work: str) -> Iterator[Answer]:
     import numpy as np
 
-    from lmgauge.distributions import Entropy, Rank, TopK, reduce, reduce_pair
-    from lmgauge.distributions.pairs import KullbackLeibler
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.models.network.torch.model import load_neural
+    from lmgauge.scores.distributions import Entropy, Rank, TopK, reduce, reduce_pair
+    from lmgauge.scores.distributions.pairs import KullbackLeibler
     from lmgauge.text.documents import Corpus
 
     options = ScoringOptions(dtype="float32", end="none")

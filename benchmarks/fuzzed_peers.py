@@ -84,7 +84,7 @@ def own_counts(batch: list[Path]) -> Counter[str]:
             batches = lmgauge.load_model(path).score(lmgauge.Corpus.from_strings(TEXTS), threads=1)
             values = [value for rows in batches for value in rows.logprob.tolist()]
             counts[_kind(values)] += 1
-        except lmgauge.errors.LmgaugeError:
+        except lmgauge.base.errors.LmgaugeError:
             counts["refused"] += 1
     return counts
 

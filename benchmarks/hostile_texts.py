@@ -24,7 +24,7 @@ from typing import Any
 import harness
 import lmgauge
 from lmgauge import tasks
-from lmgauge.models.spelling.byte_view import ByteView
+from lmgauge.models.combined.spelling.byte_view import ByteView
 
 GOAL = 10.0
 LINE_BYTES = 16

@@ -74,7 +74,7 @@ def _contests(ours: str, theirs: str, text: str) -> dict[str, tuple[int, Callabl
     import kenlm
 
     import lmgauge
-    from lmgauge.compat import kenlm as ours_as_kenlm
+    from lmgauge.integrations import kenlm as ours_as_kenlm
 
     native, model, compatible = kenlm.Model(theirs), lmgauge.load_model(ours), ours_as_kenlm.Model(ours)
     short, line = _sentences(text, 6), _sentences(text, 20)

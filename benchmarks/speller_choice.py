@@ -25,12 +25,12 @@ from pathlib import Path
 import numpy as np
 
 import harness
-from lmgauge.choices import SmoothingKind
-from lmgauge.errors import ModelFileError
+from lmgauge.base.choices import SmoothingKind
+from lmgauge.base.errors import ModelFileError
+from lmgauge.models.combined.spelling.speller import UnseenCharacters
 from lmgauge.models.model_settings import SpellerSettings
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_ngram
-from lmgauge.models.spelling.speller import UnseenCharacters
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokenizers import make_tokenizer
 

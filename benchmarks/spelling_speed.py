@@ -19,7 +19,7 @@ import numpy as np
 import harness
 from harness import Goal, median
 from lmgauge import Corpus, LanguageModel, train
-from lmgauge.choices import VocabularyKind
+from lmgauge.base.choices import VocabularyKind
 from lmgauge.scores import SPELLED
 
 TRAINING_BYTES = 10 << 20

@@ -13,8 +13,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from lmgauge.base.display import Chart
 from lmgauge.report.blocks import ChartData, Series
-from lmgauge.shown import Chart
 
 _ROOM = "padding: 0.25rem 0.5rem"  # as other tables have it; those of notebooks are narrower
 FILE = Path(__file__).parent / "benchmarks" / "measured.json"

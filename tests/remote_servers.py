@@ -12,9 +12,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from lmgauge.remote import problems
-from lmgauge.remote.reading import Parts
-from lmgauge.remote.stores import opened
+from lmgauge.base.remote import problems
+from lmgauge.base.remote.reading import Parts
+from lmgauge.base.remote.stores import opened
 
 KEY, SECRET = "AKIATESTTESTTEST", "s3cr3t/of+the+tests"
 

@@ -11,9 +11,9 @@ import click
 import pytest
 
 import lmgauge
-from lmgauge import choices
+from lmgauge.base import choices
 from lmgauge.cli.main import cli
-from lmgauge.figures import COMPARED
+from lmgauge.numerics.figures import COMPARED
 from lmgauge.records.formats import FORMATS_OF_RECORDS
 from lmgauge.tasks.tokenizers import TOKENIZERS
 from tests.reference.ngram import KINDS as REFERENCE_KINDS

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmgauge import errors, files, memory, protocols, readable, scoring, signature
+from lmgauge.base import errors, files, memory
+from lmgauge.base import escaping as readable
+from lmgauge.numerics import signature
+from lmgauge.scores import protocols, scoring
 
 
 def test_errors() -> None:

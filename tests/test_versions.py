@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import lmgauge
+from lmgauge.api.installation.requirements import compared
+from lmgauge.base.version import NUMBERS_VERSION, __version__
 from lmgauge.evaluation.comparison.compare import compare
 from lmgauge.evaluation.runs import open_run
-from lmgauge.installation.requirements import compared
-from lmgauge.signature import Signature
-from lmgauge.version import NUMBERS_VERSION, __version__
+from lmgauge.numerics.signature import Signature
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "lmgauge"

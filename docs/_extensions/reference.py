@@ -19,9 +19,9 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
 from lmgauge import Corpus, NgramModel, Vocabulary
+from lmgauge.base.display import Shown
 from lmgauge.models import NeuralModel
 from lmgauge.results import RunRows
-from lmgauge.shown import Shown
 
 _OPTION = re.compile(r"(?<![\w`-])(--?[a-zA-Z][\w-]*)")
 _MADE_BY_FUNCTIONS = (Corpus, NgramModel, NeuralModel, RunRows, Vocabulary)

@@ -20,8 +20,8 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
-from lmgauge import shown
-from lmgauge.public_names import homes_of
+from lmgauge.base import display as shown
+from lmgauge.base.public_names import homes_of
 
 if sys.byteorder != "little" or sys.maxsize < 2**32:
     raise ImportError(

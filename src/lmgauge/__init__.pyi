@@ -1,13 +1,10 @@
 """The public names of lmgauge and their homes: read by type checkers, and by `__init__.py` at run time."""
 
-from lmgauge import cluster as cluster
-from lmgauge import distributions as distributions
-from lmgauge import errors as errors
-from lmgauge import information as information
 from lmgauge import models as models
 from lmgauge import results as results
 from lmgauge import settings as settings
 from lmgauge import tasks as tasks
+from lmgauge.api import sharding as cluster
 from lmgauge.api.baseline import baseline as baseline
 from lmgauge.api.calc import calc as calc
 from lmgauge.api.choices import multiple_choice as multiple_choice
@@ -34,6 +31,7 @@ from lmgauge.api.report import report as report
 from lmgauge.api.rescore import rescore as rescore
 from lmgauge.api.rows import read_run as read_run
 from lmgauge.api.sample import sample as sample
+from lmgauge.api.sharding.merging import merge as merge
 from lmgauge.api.texts import overlap as overlap
 from lmgauge.api.texts import select_documents as select_documents
 from lmgauge.api.texts import split as split
@@ -45,18 +43,20 @@ from lmgauge.api.verdicts import audit_run as audit_run
 from lmgauge.api.verdicts import compare as compare
 from lmgauge.api.verdicts import compare_recipes as compare_recipes
 from lmgauge.api.verdicts import diagnose as diagnose
-from lmgauge.cluster.merging import merge as merge
-from lmgauge.errors import LmgaugeError as LmgaugeError
+from lmgauge.base import errors as errors
+from lmgauge.base.errors import LmgaugeError as LmgaugeError
+from lmgauge.base.version import __version__ as __version__
 from lmgauge.explore.launch import explore as explore
 from lmgauge.filtering.scorer import Scorer as Scorer
 from lmgauge.models.custom import CustomModel as CustomModel
 from lmgauge.models.ngram.model import NgramModel as NgramModel
 from lmgauge.models.protocol import LanguageModel as LanguageModel
 from lmgauge.models.registry import load_model as load_model
+from lmgauge.numerics import information as information
 from lmgauge.scores import ScoreBatch as ScoreBatch
+from lmgauge.scores import distributions as distributions
 from lmgauge.scores import read_scores as read_scores
 from lmgauge.text.documents import Corpus as Corpus
 from lmgauge.text.vocabulary import Vocabulary as Vocabulary
-from lmgauge.version import __version__ as __version__
 
 __all__: list[str]

@@ -1,5 +1,5 @@
 """What verbs return. `results.pyi` lists the names."""
 
-from lmgauge.public_names import lazy
+from lmgauge.base.public_names import lazy
 
 __getattr__, __dir__, __all__ = lazy(__name__, __file__)

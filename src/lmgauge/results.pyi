@@ -3,7 +3,7 @@
 from lmgauge.api.doctor import Checkup as Checkup
 from lmgauge.api.info import Info as Info
 from lmgauge.api.rows import RunRows as RunRows
-from lmgauge.cluster.shards import FinishedShard as FinishedShard
+from lmgauge.api.sharding.shards import FinishedShard as FinishedShard
 from lmgauge.evaluation.audit.checks import Audit as Audit
 from lmgauge.evaluation.choices.accuracies import Choices as Choices
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
@@ -22,7 +22,7 @@ from lmgauge.filtering.documents import DocumentScores as DocumentScores
 from lmgauge.filtering.percentiles import Percentiles as Percentiles
 from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
 from lmgauge.filtering.selection import Selection as Selection
-from lmgauge.models.mixture.static import StaticMixture as StaticMixture
+from lmgauge.models.combined.mixture.static import StaticMixture as StaticMixture
 from lmgauge.models.ngram.pruning import PrunedModel as PrunedModel
 from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts

@@ -3,6 +3,6 @@
 `evaluate(model, text, end="eos")` is `evaluate(model, text, scoring=ScoringOptions(end="eos"))`.
 """
 
-from lmgauge.public_names import lazy
+from lmgauge.base.public_names import lazy
 
 __getattr__, __dir__, __all__ = lazy(__name__, __file__)

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.commands import run as command
 
 import lmgauge
-from lmgauge.json_text import to_json
+from lmgauge.base.json_text import to_json
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_a_model_in_memory_is_held_against_a_run(shop: Path) -> None:
 
 
 def test_an_audit_without_a_text(shop: Path) -> None:
-    with pytest.raises(lmgauge.errors.UsageError, match="needs a text"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="needs a text"):
         lmgauge.audit(shop / "wb2")
 
 
@@ -63,13 +63,13 @@ def test_overlap_of_a_run_through_both_doors(shop: Path, tmp_path: Path) -> None
     assert (tmp_path / "shell.txt").read_bytes() == (tmp_path / "python.txt").read_bytes()
     assert python.run is not None
     assert python.run.contaminated.segments == python.segments - python.clean_segments >= 4
-    with pytest.raises(lmgauge.errors.CheckFailedError, match="--max-overlap"):
+    with pytest.raises(lmgauge.base.errors.CheckFailedError, match="--max-overlap"):
         python.require(0.01)
     assert python.require(0.9) is python
 
 
 def test_overlap_asked_wrongly(shop: Path) -> None:
-    with pytest.raises(lmgauge.errors.UsageError, match="needs a test text"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="needs a test text"):
         lmgauge.overlap(shop / "train.txt")
-    with pytest.raises(lmgauge.errors.UsageError, match="n must be a whole number"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="n must be a whole number"):
         lmgauge.overlap(shop / "train.txt", shop / "test.txt", n=0)

@@ -13,7 +13,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError, NotEnoughMemoryError, UsageError
+from lmgauge.base.errors import InputError, NotEnoughMemoryError, UsageError
 from lmgauge.evaluation.diagnosis import baselines
 from lmgauge.models.ngram import training
 from lmgauge.results import Ladder

@@ -14,9 +14,9 @@ from tests.cli.commands import TERMINAL, ok, run
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
+from lmgauge.base.json_text import to_json
 from lmgauge.evaluation.runs import EVALUATION_FILE, SCORES_FILE, run_settings
-from lmgauge.json_text import to_json
 from lmgauge.settings import Outputs, ScoringOptions
 
 KN, LAPLACE = "modified-kneser-ney", "laplace"

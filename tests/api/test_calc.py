@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from tests.cli.commands import TERMINAL
 
 import lmgauge
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.json_text import plain
 from lmgauge.cli.derive import calc as command
-from lmgauge.errors import InputError, UsageError
-from lmgauge.json_text import plain
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.settings import PairFields, QuestionFields
 
 PAIRS = [("the cat sits", "the cat sit", "number"), ("the dogs sit", "the dogs sits", "number"), ("a dog", "dog a", "order")]

@@ -12,7 +12,7 @@ import pytest
 from tests.filtering.filtered import COLUMNS, TRAINING, small_model
 
 import lmgauge
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 
 ROWS = [
     {"id": "one", "text": "the cat sat on the mat", "lang": "en"},

@@ -11,7 +11,7 @@ from tests.scores.imports.outputs import KENLM, LINES, MINICONS, SRILM, written
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 
 TRAIN = ["the cat sat on the mat", "a dog ran", "the cat ran", "a café sat on the dog"] * 3
 

@@ -11,8 +11,8 @@ from tests.cli.commands import ok, refused
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import UsageError
-from lmgauge.json_text import to_json
+from lmgauge.base.errors import UsageError
+from lmgauge.base.json_text import to_json
 from lmgauge.report.info import blocks
 
 TEXT = "".join(f"line {i} of the text\n" for i in range(40))
@@ -96,7 +96,7 @@ def test_documents_stay_together(folder: Path, tmp_path: Path, given: list[str])
     assert sum(map(len, numbers)) == 20
     assert set.union(*numbers) == {str(i) for i in range(20)}
     assert "one group only" in refused("split", folder / "poems.txt", "--by", "group", "-o", tmp_path / "other")
-    with pytest.raises(lmgauge.errors.UsageError, match="unknown by 'page': choose one of group, document"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="unknown by 'page': choose one of group, document"):
         lmgauge.split(folder / "poems.txt", tmp_path / "other", by="page")  # type: ignore[arg-type]
 
 

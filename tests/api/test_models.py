@@ -11,7 +11,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, LanguageModel, NgramModel, Vocabulary
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 
 
@@ -109,8 +109,8 @@ def test_errors_are_ours_and_say_where(text: Path, tmp_path: Path) -> None:
         lmgauge.evaluate(tmp_path / "nope", text)
     with pytest.raises(ModelFileError):
         lmgauge.evaluate(text, text)
-    assert issubclass(lmgauge.errors.InputError, ValueError)
-    assert issubclass(lmgauge.errors.UsageError, lmgauge.LmgaugeError)
+    assert issubclass(lmgauge.base.errors.InputError, ValueError)
+    assert issubclass(lmgauge.base.errors.UsageError, lmgauge.LmgaugeError)
 
 
 def test_a_line_without_end_and_a_long_one(tmp_path: Path) -> None:

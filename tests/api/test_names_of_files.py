@@ -11,8 +11,8 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, tasks
-from lmgauge.errors import UsageError
-from lmgauge.places import refuse_file_names
+from lmgauge.base.errors import UsageError
+from lmgauge.base.paths import refuse_file_names
 
 MODEL = lmgauge.train("witten-bell", Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
 NAME = "test.txt"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import lmgauge
-from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.base.errors import InputError, MissingExtraError, UsageError
+from lmgauge.base.json_text import to_json
 from lmgauge.evaluation.overview import group_matrix
-from lmgauge.json_text import to_json
 from lmgauge.report import blocks as doc
 from lmgauge.report import page
 from lmgauge.report.documents import Report

@@ -10,7 +10,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, LmgaugeError
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.settings import NbestReading, RescoreSettings
 
 TRAIN = ["a dog barks", "the dog sleeps", "a cat sleeps", "the cat barks"] * 3

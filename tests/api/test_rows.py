@@ -12,7 +12,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.settings import Outputs
 
 pytest.importorskip("pandas")

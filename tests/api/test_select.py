@@ -13,7 +13,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, select_documents
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.filtering import selection as selection_module
 from lmgauge.filtering.selection import COLUMNS
 from lmgauge.results import Selection

@@ -13,8 +13,8 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import UsageError
-from lmgauge.json_text import to_json
+from lmgauge.base.errors import UsageError
+from lmgauge.base.json_text import to_json
 from lmgauge.results import ScoredText, ScoredTexts
 
 TEXTS = ["the cat sat", "the dog sat", "a bird sat"]
@@ -58,9 +58,9 @@ def test_a_column_of_a_data_frame(model: lmgauge.NgramModel) -> None:
     assert tokens["segment"].tolist() == [0] * 4 + [1] * 4 + [2] * 4
     assert tokens["logprob"].sum() == pytest.approx(table["log_probability"].sum())
     assert scored[0].to_pandas()["token"].tolist() == ["the", "cat", "sat", "</s>"]
-    with pytest.raises(lmgauge.errors.UsageError, match=r'give the column that holds the text, as in frame\["text"\]'):
+    with pytest.raises(lmgauge.base.errors.UsageError, match=r'give the column that holds the text, as in frame\["text"\]'):
         lmgauge.perplexity(model, frame)
-    with pytest.raises(lmgauge.errors.UsageError, match="text 2 is float, not a string"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="text 2 is float, not a string"):
         lmgauge.perplexity(model, pandas.Series(["the cat", math.nan]))
 
 
@@ -154,7 +154,7 @@ def test_a_network_in_memory_is_a_model() -> None:
 
     tokenizer = TOKENIZERS["byte-level"]()
     network = make_network("gpt2", len(tokenizer))
-    with pytest.raises(lmgauge.errors.UsageError, match=r"lmgauge.models.NeuralModel.wrap\(network, tokenizer\)"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match=r"lmgauge.models.NeuralModel.wrap\(network, tokenizer\)"):
         lmgauge.perplexity(network, "the cat")
     model = lmgauge.models.NeuralModel.wrap(network, tokenizer)
     scored = model.score_text("the cat sat")
@@ -218,7 +218,7 @@ def test_a_string_for_score_is_told_score_text(model: lmgauge.NgramModel) -> Non
 
 def test_options_that_no_model_takes_are_refused(tmp_path: Path) -> None:
     MODEL.save(tmp_path / "model")
-    with pytest.raises(lmgauge.errors.UsageError, match="--context is for neural models"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="--context is for neural models"):
         lmgauge.evaluate(tmp_path / "model", texts=["a"], scoring=lmgauge.settings.ScoringOptions(context=3))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models import SpelledModel
 
 TEXT = ["the cat sat on the mat", "the dog sat", "a cat  and a dog"] * 5
@@ -146,7 +146,7 @@ def test_what_is_read_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_stopped_leaves_the_model_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lmgauge.models.spelling import storage
+    from lmgauge.models.combined.spelling import storage
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -10,7 +10,7 @@ import pytest
 from tests.api.test_task_scores import BAD, GOOD, REFERENCES, written
 
 import lmgauge
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.tasks import BLEU, CorrelationSettings, correlate_tables, score_systems
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.tasks import (
     BLEU,
     CER,

@@ -13,8 +13,8 @@ from tests.cli.commands import ok, refused, run
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import NotEnoughMemoryError, UsageError
-from lmgauge.files import OutputError
+from lmgauge.base.errors import NotEnoughMemoryError, UsageError
+from lmgauge.base.files import OutputError
 from lmgauge.models.ngram import limits as limits_module
 from lmgauge.models.ngram import memory_needs, training
 from lmgauge.models.ngram.limits import MemoryLimits
@@ -247,7 +247,7 @@ def test_a_spelled_model_appears_whole_or_not_at_all(text: Path, tmp_path: Path,
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("lmgauge.models.spelling.learn.learn_parts", stopped)
+        patch.setattr("lmgauge.models.combined.spelling.learn.learn_parts", stopped)
         with pytest.raises(KeyboardInterrupt):
             lmgauge.train(KN, text, output=tmp_path / "model", vocabulary="spelled", memory="100M")
         assert {path.name for path in tmp_path.iterdir()} == {"text.txt"}

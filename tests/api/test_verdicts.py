@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lmgauge
-from lmgauge.json_text import to_json
+from lmgauge.base.json_text import to_json
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -95,5 +95,5 @@ def test_what_is_wrong_is_told_in_one_line(shop: Path, name: str) -> None:
 
 
 def test_recipes_are_lists_of_runs_by_name() -> None:
-    with pytest.raises(lmgauge.errors.UsageError, match="recipes are lists of runs by name"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="recipes are lists of runs by name"):
         lmgauge.compare_recipes({"A": "run-a", "B": "run-b"})

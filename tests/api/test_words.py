@@ -18,7 +18,7 @@ from tests.models.network.conftest import TOKENIZERS, network  # noqa: E402
 from tests.reference.words import word_surprisals  # noqa: E402
 
 import lmgauge  # noqa: E402
-from lmgauge.errors import InputError, UsageError  # noqa: E402
+from lmgauge.base.errors import InputError, UsageError  # noqa: E402
 
 SENTENCES = ["The cat sat on the mat, quietly.", "It was a long  day", 'two "ends" of Zwölf 🙂 株式会社', "The"]
 
@@ -69,7 +69,7 @@ def test_minicons(folder: Path) -> None:
 
 def theirs_by_hand(folder: Path) -> list[float]:
     """The figures of `minicons` from our model: B is the mass of the tokens that begin with a space."""
-    from lmgauge.distributions import Mass, reduce
+    from lmgauge.scores.distributions import Mass, reduce
 
     model = lmgauge.load_model(folder, first_token="bos", end="eos")
     text = lmgauge.Corpus.from_strings(SENTENCES[:1])

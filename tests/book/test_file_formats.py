@@ -148,7 +148,7 @@ def test_json_lines_are_the_same_table(tmp_path: Path, text: Path, ending: str) 
 def test_what_breaks_the_rules_of_the_page_is_refused(tmp_path: Path, wrong: list[Row], message: str) -> None:
     path = tmp_path / "wrong.parquet"
     pq.write_table(pa.Table.from_pylist(wrong), path)
-    with pytest.raises(lmgauge.errors.InputError, match=message):
+    with pytest.raises(lmgauge.base.errors.InputError, match=message):
         lmgauge.evaluate_scores(path)
 
 
@@ -156,7 +156,7 @@ def test_a_segment_without_rows_is_said_and_not_compared(tmp_path: Path, text: P
     rows = [row for row in scored(1 / 8) if row["segment"] != 2]
     path = write_parquet(tmp_path / "short.parquet", rows, "short")
     assert "1 of 5 segments are not scored to their end" in "".join(lmgauge.evaluate_scores(path, text).notes)
-    with pytest.raises(lmgauge.errors.InputError, match="no rows for segment 2"):
+    with pytest.raises(lmgauge.base.errors.InputError, match="no rows for segment 2"):
         lmgauge.compare([path, write_parquet(tmp_path / "whole.parquet", scored(1 / 8), "whole")], text=text)
 
 

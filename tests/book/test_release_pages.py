@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lmgauge.installation.requirements import EVERYTHING, PURPOSES
-from lmgauge.version import NUMBERS_VERSION, __version__
+from lmgauge.api.installation.requirements import EVERYTHING, PURPOSES
+from lmgauge.base.version import NUMBERS_VERSION, __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.cli.derive import calc
-from lmgauge.errors import InputError, UsageError
 
 
 def run(*arguments: str, stdin: str | bytes | None = None) -> Result:

@@ -146,12 +146,12 @@ def test_divergence_in_python_takes_one_rank_or_several(folder: Path) -> None:
     models = folder / "kn3", folder / "pruned"
     several = lmgauge.divergence(models[0], {"p": models[1], "l": folder / "lightly"}, folder / "test.txt", events=50)
     assert [(item.a, item.b) for item in several] == [("kn3", "p"), ("kn3", "l")]
-    with pytest.raises(lmgauge.errors.UsageError, match="no candidate"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="no candidate"):
         lmgauge.divergence(models[0], [], folder / "test.txt")
     for top_k in (2, (2,)):
         found = lmgauge.divergence(*models, folder / "test.txt", events=50, top_k=top_k)  # type: ignore[arg-type]
         assert found.top_k_overlap.keys() == {2}
-    with pytest.raises(lmgauge.errors.UsageError, match="whole numbers from 1"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="whole numbers from 1"):
         lmgauge.divergence(*models, folder / "test.txt", top_k=0)
 
 

@@ -15,7 +15,7 @@ from tests.cli.commands import ok, refused
 from tests.programs import running
 
 import lmgauge
-from lmgauge.models.mixture.model import MixtureModel
+from lmgauge.models.combined.mixture.model import MixtureModel
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are different on Windows")
 
@@ -67,7 +67,7 @@ def test_mix_eval_info_sample(folder: Path, tmp_path: Path) -> None:
 
 
 def test_mix_as_json_is_what_python_says(folder: Path, tmp_path: Path) -> None:
-    from lmgauge.models.mixture.mixing import find_weights
+    from lmgauge.models.combined.mixture.mixing import find_weights
 
     paths = [folder / "kn3", folder / "pruned"]
     told = json.loads(ok("mix", "-m", paths[0], "-m", paths[1], folder / "valid.txt", "-o", tmp_path / "m", "--json").stdout)
@@ -126,7 +126,7 @@ def test_mix_in_python_is_mix_on_the_command_line(folder: Path, tmp_path: Path) 
         ({"models": models, "weights": [0.5, 0.4]}, "sum to 0.9"),
         ({"models": models[:1], "weights": [1.0]}, "two models"),
     ):
-        with pytest.raises(lmgauge.errors.UsageError, match=message):
+        with pytest.raises(lmgauge.base.errors.UsageError, match=message):
             lmgauge.mix(**arguments)  # type: ignore[arg-type]
 
 

@@ -237,7 +237,7 @@ def test_a_run_that_failed_to_be_written_has_not_lost_its_scores(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk that is full at the very end: the scores are there for the next run."""
-    from lmgauge import files
+    from lmgauge.base import files
 
     options = ["eval", "-m", folder / "gpt2", folder / "test.txt", "-o", tmp_path / "run"]
 

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.commands import ok, refused
 from tests.tasks.nbest import share
 
-from lmgauge.choices import DISTRIBUTION_COLUMNS, FORMATS
+from lmgauge.base.choices import DISTRIBUTION_COLUMNS, FORMATS
 from lmgauge.cli.main import COMMANDS, cli
 from lmgauge.tasks.metrics.protocol import METRICS
 

@@ -10,10 +10,10 @@ import pytest
 from tests.cli.commands import ok, refused
 
 import lmgauge
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import OutputError
+from lmgauge.base.json_text import to_json
 from lmgauge.cli.quickstart import quickstart
-from lmgauge.errors import InputError
-from lmgauge.files import OutputError
-from lmgauge.json_text import to_json
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from lmgauge.base.errors import UsageError
 from lmgauge.cli.derive import split
-from lmgauge.errors import UsageError
 
 NOVEL = Path(__file__).parent.parent / "data" / "classic-books.train.txt"
 

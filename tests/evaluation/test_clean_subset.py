@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import NgramModel
+from lmgauge.base.errors import InputError
 from lmgauge.cli.main import cli
-from lmgauge.errors import InputError
 from lmgauge.evaluation.evaluate import SplitEvaluation, split_by_segments
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.text.documents import Corpus

@@ -11,12 +11,12 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.audit.coverage import recount
 from lmgauge.evaluation.denominators import count_denominators
 from lmgauge.evaluation.evaluate import NO_WORDS
 from lmgauge.results import Evaluation
-from lmgauge.version import NUMBERS_VERSION
 
 EXACT = 1e-14
 

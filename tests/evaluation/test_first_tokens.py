@@ -13,12 +13,12 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.audit.checks import FAIL, NOT_CHECKED, PASS
 from lmgauge.evaluation.audit.runs import audit_run
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import open_run
 from lmgauge.scores import read_scores
+from lmgauge.scores.context_policy import ContextPolicy
 
 
 def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:

@@ -23,8 +23,8 @@ from tests.scores.imports.outputs import (
     written,
 )
 
-from lmgauge.choices import PROGRAMS, Program
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import PROGRAMS, Program
+from lmgauge.base.errors import UsageError
 from lmgauge.evaluation.imported_run import import_run
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import open_run

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import lmgauge
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
+from lmgauge.base.result_list import ROW_FILES, write_table
 from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.evaluation.output_files import SEGMENT_COLUMNS, segment_rows, token_rows
 from lmgauge.evaluation.tally import Tally
-from lmgauge.result_list import ROW_FILES, write_table
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.documents import Corpus
 
 RECORDS = [

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.denominators import Denominators
 from lmgauge.evaluation.protocol_sums import ProtocolSums, ScoredPart
 from lmgauge.scores import ScoreBatch, Strings, example_batch
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.documents import Corpus
 
 HARNESS = ContextPolicy(protocol="harness")

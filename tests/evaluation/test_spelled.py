@@ -12,7 +12,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.units import nats_to_bits

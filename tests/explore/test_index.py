@@ -13,7 +13,7 @@ import pytest
 from tests.explore.conftest import Served, corpus, models, serving, texts
 
 from lmgauge import Corpus, evaluate
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.explore.launch import open_explorer
 from lmgauge.scores import RowReader, join_batches, read_scores
 

@@ -12,11 +12,11 @@ import pytest
 from tests.explore.conftest import Served, models
 
 import lmgauge
-from lmgauge.distributions.reduce import reduce
-from lmgauge.distributions.reductions import Entropy, Rank
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.explore import playground
 from lmgauge.explore.playground import LONGEST_TEXT, Playground
+from lmgauge.scores.distributions.reduce import reduce
+from lmgauge.scores.distributions.reductions import Entropy, Rank
 from lmgauge.text.documents import Corpus
 
 TEXT = "the cat sees it\n\nfür 東京 then unknown"

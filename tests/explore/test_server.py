@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.explore.launch import address_of
 from lmgauge.explore.server import bound_socket
 

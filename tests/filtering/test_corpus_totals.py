@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lmgauge.decoding import decode
-from lmgauge.errors import InputError
+from lmgauge.base.decoding import decode
+from lmgauge.base.errors import InputError
+from lmgauge.base.result_columns import plain_values
 from lmgauge.filtering.documents import CorpusTotals
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import SCALE, exact_costs
-from lmgauge.result_columns import plain_values
 
 
 def totals_of(nats: np.ndarray, zeros: int = 0) -> SegmentTotals:

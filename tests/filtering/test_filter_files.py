@@ -18,8 +18,8 @@ import pytest
 from tests.filtering.filtered import small_model
 
 import lmgauge
-from lmgauge.errors import InputError, LmgaugeError, UsageError
-from lmgauge.files import OutputError
+from lmgauge.base.errors import InputError, LmgaugeError, UsageError
+from lmgauge.base.files import OutputError
 from lmgauge.filtering import filter_files
 from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.records import lines

@@ -11,10 +11,10 @@ import pytest
 from tests.filtering.filtered import small_model
 
 import lmgauge
-from lmgauge.errors import InputError, LmgaugeError, UsageError
+from lmgauge.base.errors import InputError, LmgaugeError, UsageError
+from lmgauge.base.json_text import to_json
 from lmgauge.filtering.filter_files import is_output_folder, read_folder
 from lmgauge.filtering.results import FilteredDocuments
-from lmgauge.json_text import to_json
 
 HARM: list[Any] = [
     *(None, True, False, 0, -1, 1.5, 1e308, 10**30, 10**400, float("nan"), float("inf")),

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from lmgauge.decoding import decode
-from lmgauge.errors import InputError
+from lmgauge.base.decoding import decode
+from lmgauge.base.errors import InputError
 from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.results import BinCounts, PerplexityHistogram, bin_counts
 

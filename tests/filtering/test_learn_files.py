@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lmgauge
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.filtering.documents import Documents
 from lmgauge.filtering.filter_file import FilterPlan
 from lmgauge.filtering.filter_files import sample_file

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.filtering import percentile_sample
 from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.options import PERCENTS, check_percent
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys

@@ -14,7 +14,7 @@ from tests.cli.commands import ok
 from tests.remote_servers import WebFiles
 
 import lmgauge
-from lmgauge import places
+from lmgauge.base import paths as places
 from lmgauge.filtering.filter_files import jobs_of
 from lmgauge.records.sources import Source
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.filtering.filtered import scores_of
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.filtering.documents import DocumentScores, Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys

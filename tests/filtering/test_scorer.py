@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.filtering.filtered import small_model
 
 import lmgauge
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.filtering.documents import Documents
 from lmgauge.filtering.scorer import model_at
 from lmgauge.models.network.options import ScoringOptions

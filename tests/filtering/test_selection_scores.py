@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.reference import selection as slow
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.filtering.options import SelectionSettings
 from lmgauge.filtering.selection import (
     SelectionModels,

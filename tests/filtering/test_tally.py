@@ -10,14 +10,14 @@ import pytest
 from tests.filtering.filtered import small_model
 
 import lmgauge
-from lmgauge.decoding import decode
-from lmgauge.errors import InputError
+from lmgauge.base.decoding import decode
+from lmgauge.base.errors import InputError
+from lmgauge.base.json_text import to_json
 from lmgauge.filtering.documents import MOST_GROUPS, OTHERS
 from lmgauge.filtering.filter_file import FilterPlan, filter_file
 from lmgauge.filtering.filter_files import jobs_of
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.results import EXAMPLES, Tally, example_text
-from lmgauge.json_text import to_json
 from lmgauge.records.sources import find_sources
 
 

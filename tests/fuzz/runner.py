@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmgauge.errors import LmgaugeError
+from lmgauge.base.errors import LmgaugeError
 from tests.fuzz.table import Attempt, Parser, named
 
 SECONDS_EACH = 60.0

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import lmgauge
-from lmgauge import Corpus, information
-from lmgauge.choices import SMOOTHING_KINDS, SmoothingKind
+from lmgauge import Corpus
+from lmgauge.base.choices import SMOOTHING_KINDS, SmoothingKind
+from lmgauge.numerics import information
 from lmgauge.tasks import BLEU, CER, TER, WER, ChrF, ComparisonSettings, score_systems
 
 Value = int | float | str

@@ -21,13 +21,13 @@ from pathlib import Path
 
 from tests.golden.digit_jobs import JOBS, Bench, Job, Value, Values
 
-from lmgauge.version import NUMBERS_VERSION
+from lmgauge.base.version import NUMBERS_VERSION
 
 HERE = Path(__file__).resolve().parent
 DIGITS = HERE / "digits.json"
 POLICY = (
     "A change of any digit is a change of the signature's version (docs/reference/number-policy.md). If the change is "
-    "meant: set NUMBERS_VERSION in src/lmgauge/version.py to the version in the making, say in CHANGELOG.md which numbers "
+    "meant: set NUMBERS_VERSION in src/lmgauge/base/version.py to the version in the making, say in CHANGELOG.md which numbers "
     "moved and why, and run `python -m tests.golden.digits --record`. If it is not meant, something broke."
 )
 

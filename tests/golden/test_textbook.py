@@ -15,7 +15,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.information import cross_entropy, entropy, kl_divergence
+from lmgauge.numerics.information import cross_entropy, entropy, kl_divergence
 from lmgauge.numerics.perplexity import mean_segment_perplexity, score_sequence
 from lmgauge.numerics.units import bits_from_perplexity, nats_from_perplexity, perplexity_from_bits, perplexity_from_nats
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from tests.integrations.documents import BOOKS, RULES, make_documents, write_documents
-from tests.integrations.tiny import make_lines, make_network, make_tokenizer
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import lmgauge
+from tests.integrations.documents import BOOKS, RULES, make_documents, write_documents
+from tests.integrations.tiny import make_lines, make_network, make_tokenizer
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integrations.documents import BOOKS, RULES, make_documents
 
 import lmgauge
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from tests.integrations.documents import BOOKS, RULES, make_documents
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("datatrove") is None, reason="datatrove is an optional library"),

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integrations.documents import RULES, make_documents, make_table
-from tests.integrations.tiny import run_python
 
 import lmgauge
-from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
+from lmgauge.base.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.integrations import hf_datasets
+from tests.integrations.documents import RULES, make_documents, make_table
+from tests.integrations.tiny import run_python
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("datasets") is None, reason="datasets is an optional library")
 

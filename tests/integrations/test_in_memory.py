@@ -11,12 +11,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tests.integrations.tiny import make_lines, weights_of
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import lmgauge
 from lmgauge import train_neural
-from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
+from lmgauge.base.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.integrations import PerplexityMetric
 from lmgauge.integrations.in_memory import (
     NamedTexts,
@@ -26,6 +25,7 @@ from lmgauge.integrations.in_memory import (
 from lmgauge.models.network.tokens import foreign_tokens
 from lmgauge.models.network.torch.model import NeuralModel
 from lmgauge.text.documents import Corpus
+from tests.integrations.tiny import make_lines, weights_of
 
 Texts = dict[str, Path]
 

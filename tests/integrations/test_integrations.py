@@ -6,10 +6,10 @@ import sys
 from importlib import import_module
 
 import pytest
-from tests.integrations.tiny import run_python
 
 import lmgauge.integrations
-from lmgauge.errors import MissingExtraError
+from lmgauge.base.errors import MissingExtraError
+from tests.integrations.tiny import run_python
 
 
 def output_of(program: str) -> str:
@@ -37,7 +37,7 @@ import sys
 for library in ("torch", "transformers", "lightning", "torchmetrics", "datatrove", "ray", "datasets"):
     sys.modules[library] = None
 import lmgauge.integrations
-from lmgauge.errors import MissingExtraError
+from lmgauge.base.errors import MissingExtraError
 for name in lmgauge.integrations.__all__:
     try:
         getattr(lmgauge.integrations, name)

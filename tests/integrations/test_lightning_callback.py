@@ -13,13 +13,13 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
-from tests.integrations.tiny import FIGURES, make_lines, rows_of, run_two, same_weights, weights_of
 from torch.utils.data import DataLoader
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import lmgauge
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.integrations import LightningPerplexityCallback
+from tests.integrations.tiny import FIGURES, make_lines, rows_of, run_two, same_weights, weights_of
 
 # Of Lightning itself: how many workers load data, that training has few batches, and what it calls in torch.
 pytestmark = [

@@ -14,15 +14,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.integrations.tiny import run_python, run_two
 from torchmetrics import MetricCollection
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.integrations import PerplexityMetric
 from lmgauge.models.custom import CustomModel
 from lmgauge.numerics.perplexity import score_sequence
 from lmgauge.text.documents import Corpus
+from tests.integrations.tiny import run_python, run_two
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 

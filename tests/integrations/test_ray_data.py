@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.integrations.documents import RULES, make_table
-from tests.programs import skipped_after_minutes
 
 import lmgauge
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.base.errors import ModelFileError, UsageError
 from lmgauge.integrations import ray_data
 from lmgauge.work.ray_engine import library
+from tests.integrations.documents import RULES, make_table
+from tests.programs import skipped_after_minutes
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an optional library"),

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.integrations.documents import RULES, make_table
 
 import lmgauge
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.filtering.options import FilterRules
 from lmgauge.integrations.steps import DocumentFilter, sendable_scorer
+from tests.integrations.documents import RULES, make_table
 
 
 @pytest.mark.parametrize("sent", [lambda step: step, copy.deepcopy, lambda step: pickle.loads(pickle.dumps(step))])

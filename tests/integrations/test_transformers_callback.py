@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.integrations.tiny import FIGURES, make_lines, run_two, same_weights, trainer_of, weights_of
 from transformers import (
     EarlyStoppingCallback,
     GPT2LMHeadModel,
@@ -20,10 +19,11 @@ from transformers import (
 )
 
 import lmgauge
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.integrations import TransformersPerplexityCallback
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.documents import Corpus
+from tests.integrations.tiny import FIGURES, make_lines, run_two, same_weights, trainer_of, weights_of
 
 Texts = dict[str, Path]
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tests.programs import running
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     GPT2Config,
@@ -23,6 +22,8 @@ from transformers import (
     Trainer,
     TrainingArguments,
 )
+
+from tests.programs import running
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LENGTH = 24

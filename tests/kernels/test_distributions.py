@@ -13,11 +13,11 @@ from tests.kernels.test_lookup import KINDS, Twin, lines, model_tables, words
 from tests.reference.packed_tables import decode
 
 from lmgauge._kernels import _native
-from lmgauge.distributions.pairs import direct
-from lmgauge.errors import ProbabilityError
+from lmgauge.base.errors import ProbabilityError
 from lmgauge.models.ngram.full_distribution import WholeDistributions
 from lmgauge.models.ngram.packing import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
+from lmgauge.scores.distributions.pairs import direct
 from lmgauge.text.vocabulary import BOS, EOS
 
 SIZE = 8  # <unk>, <s>, </s>, a to e

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.reference import kernels as twin
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import RESERVED_POLICIES, encode
 from lmgauge.text.tokenizers import make_tokenizer

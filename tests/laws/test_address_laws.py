@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.errors import InputError, LmgaugeError
-from lmgauge.remote.addresses import is_remote, joined, shown_name, without_secrets
+from lmgauge.base.errors import InputError, LmgaugeError
+from lmgauge.base.remote.addresses import is_remote, joined, shown_name, without_secrets
 
 SECRET = "Qx7secret"
 words = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0'\"<>"), max_size=8)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.cli.commands import ok
 
 import lmgauge
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
 from lmgauge.numerics.lower_bound import LowerBound, marked
 from lmgauge.report import blocks as doc

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus, LanguageModel
-from lmgauge.models.spelling.byte_view import ByteView
+from lmgauge.models.combined.spelling.byte_view import ByteView
 from lmgauge.text.vocabulary import BOS, EOS
 
 PARTS = ["a", "b", "ab", "abc", "é", "è", "漢", "漢字", "😀", "<unk>", "\x85", "\u3000", " ", " ", " ", "  ", "\t", " \n"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.models.cache_model import CacheCounts, CacheModel
+from lmgauge.models.combined.cache_model import CacheCounts, CacheModel
 from lmgauge.models.model_settings import CacheSettings
 
 BASE = lmgauge.train("witten-bell", Corpus.from_strings(["a b c", "b a", "c c a d"]), order=2)

@@ -19,9 +19,9 @@ from tests.laws.test_model_laws import WORDS, models, texts
 from tests.reference import distributions as slow
 
 import lmgauge
-from lmgauge.distributions import Divergences, Entropy, Mass, Moments, Rank, TopK, reduce, reduce_pair
-from lmgauge.distributions.pairs import direct
-from lmgauge.distributions.reductions import Forecasts
+from lmgauge.scores.distributions import Divergences, Entropy, Mass, Moments, Rank, TopK, reduce, reduce_pair
+from lmgauge.scores.distributions.pairs import direct
+from lmgauge.scores.distributions.reductions import Forecasts
 from lmgauge.text.documents import Corpus
 
 EXACT, FLOAT32 = 1e-9, 2e-5

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.filtering.filtered import scores_of
 from tests.reference import filtering as slow
 
-from lmgauge.decoding import decode
+from lmgauge.base.decoding import decode
 from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.options import PERCENTS, FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys

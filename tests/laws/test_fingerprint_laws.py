@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.choices import RESERVED_POLICIES
-from lmgauge.errors import LmgaugeError
-from lmgauge.models.cache_model import CacheModel
-from lmgauge.models.class_model import ClassDefinitions, ClassModel
+from lmgauge.base.choices import RESERVED_POLICIES
+from lmgauge.base.errors import LmgaugeError
+from lmgauge.models.combined.cache_model import CacheModel
+from lmgauge.models.combined.class_model import ClassDefinitions, ClassModel
 from lmgauge.models.model_settings import CacheSettings
 from lmgauge.text.vocabulary import Vocabulary
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.evaluation.evaluate import evaluate
-from lmgauge.models.class_model import ClassDefinitions, ClassModel
+from lmgauge.models.combined.class_model import ClassDefinitions, ClassModel
 from lmgauge.models.protocol import LanguageModel
 
 TRAINING = ["the cat sat on the mat", "a dog sat on a log", "für das 漢字 the dog ran", "the cat ran  on"]
@@ -58,7 +58,7 @@ def test_the_chain_rule(name: str, before: str, text: str) -> None:
     own = [i for i, end in enumerate(whole.ends.tolist()) if end > size or not size or whole.kind[i] == 2]
     eos = bool((whole.kind == 2).any())
     if not own:
-        with pytest.raises(lmgauge.errors.InputError, match="nothing to score"):
+        with pytest.raises(lmgauge.base.errors.InputError, match="nothing to score"):
             list(model.score(Corpus.from_strings([text], given=[before])))
         return
     (batch,) = model.score(Corpus.from_strings([text], given=[before]))
@@ -78,7 +78,7 @@ def test_apart_every_text_is_cut_on_its_own(name: str, before: str, text: str) -
     corpus = Corpus.from_strings([text], given=[before], boundary="apart")
     try:
         (batch,) = model.score(corpus)
-    except lmgauge.errors.InputError:
+    except lmgauge.base.errors.InputError:
         assert not ids_of(model, text, end=True)
         return
     assert batch.token_ids.tolist() == ids_of(model, text, end=True)

@@ -17,7 +17,7 @@ import pytest
 
 import lmgauge
 from lmgauge import tasks
-from lmgauge.models.spelling.byte_view import ByteView
+from lmgauge.models.combined.spelling.byte_view import ByteView
 from lmgauge.text.overlap.duplicates import WholeDuplicates
 from lmgauge.text.overlap.token_stream import StreamEncoder, WholeText
 

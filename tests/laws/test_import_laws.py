@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmgauge.choices import LogUnit, Program
+from lmgauge.base.choices import LogUnit, Program
 from lmgauge.evaluation.imported_run import import_run
 from lmgauge.evaluation.runs import open_run
 from lmgauge.numerics.units import nats_to_bits, nats_to_log10

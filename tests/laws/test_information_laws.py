@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.information import (
+from lmgauge.numerics.exact import exact_sum
+from lmgauge.numerics.information import (
     branching_factor,
     cross_entropy,
     entropy,
@@ -20,7 +21,6 @@ from lmgauge.information import (
     mutual_information_by_distance,
     mutual_information_of_pairs,
 )
-from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.perplexity import as_nats, mean_segment_perplexity, score_sequence
 from lmgauge.numerics.units import (
     bits_from_perplexity,

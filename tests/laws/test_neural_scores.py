@@ -17,13 +17,13 @@ pytest.importorskip("transformers")
 
 from tests.models.network.conftest import TOKENIZERS, network  # noqa: E402
 
-from lmgauge.distributions import Rank  # noqa: E402
-from lmgauge.distributions.reduce import reduce  # noqa: E402
-from lmgauge.errors import InputError, UsageError  # noqa: E402
+from lmgauge.base.errors import InputError, UsageError  # noqa: E402
 from lmgauge.evaluation.denominators import count_denominators  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel  # noqa: E402
 from lmgauge.scores import ScoreBatch  # noqa: E402
+from lmgauge.scores.distributions import Rank  # noqa: E402
+from lmgauge.scores.distributions.reduce import reduce  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 
 EXAMPLES = settings(max_examples=12)

@@ -14,12 +14,12 @@ from tests.laws.test_model_laws import models, texts
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.contexts import EventContexts
-from lmgauge.distributions.pairs import KullbackLeibler, direct
-from lmgauge.distributions.reduce import reduce, reduce_pair
-from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, TopK
 from lmgauge.models.ngram.packing import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
+from lmgauge.scores.contexts import EventContexts
+from lmgauge.scores.distributions.pairs import KullbackLeibler, direct
+from lmgauge.scores.distributions.reduce import reduce, reduce_pair
+from lmgauge.scores.distributions.reductions import Entropy, Mass, Moments, Rank, TopK
 from lmgauge.text.vocabulary import BOS
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from tests.laws.test_model_laws import texts
 
 import lmgauge
 from lmgauge import tasks
-from lmgauge.cluster import task
+from lmgauge.api.sharding import task
 from lmgauge.text import work_units
 
 METRICS = {
@@ -54,10 +54,10 @@ def test_an_evaluation_in_shards_is_the_evaluation(
         patch.setattr(work_units, "UNIT_BYTES", sizes[1])
         folder = Path(name)
         corpus = lmgauge.Corpus.from_files(write_text(folder, lines, files), block_bytes=sizes[0])
-        job = lmgauge.cluster.EvaluationJob(TRAINED, corpus, **chosen)
+        job = lmgauge.api.sharding.EvaluationJob(TRAINED, corpus, **chosen)
         ranks = list(range(count))
         order.shuffle(ranks)
-        shards = [lmgauge.cluster.run_shard(job, rank, count, folder / "shards") for rank in ranks]
+        shards = [lmgauge.api.sharding.run_shard(job, rank, count, folder / "shards") for rank in ranks]
         order.shuffle(shards)
         outputs = lmgauge.settings.Outputs(folder / "whole", columns=chosen["columns"])
         whole = lmgauge.evaluate(TRAINED, corpus, by_group=chosen["by_group"], output=outputs)
@@ -89,17 +89,17 @@ def test_an_overlap_in_shards_is_the_overlap(
         (path,) = write_text(folder, test, 1)
         training = lmgauge.Corpus.from_files(f"{folder}/train*", group=None, block_bytes=30)
         chosen = lmgauge.settings.OverlapSettings(n=n, near=0.5)
-        job = lmgauge.cluster.OverlapJob(training, path, chosen)
+        job = lmgauge.api.sharding.OverlapJob(training, path, chosen)
         try:
             whole = lmgauge.overlap(training, path, n=n, near=0.5)
-        except lmgauge.errors.InputError as error:
+        except lmgauge.base.errors.InputError as error:
             whole, message = None, str(error)
         ranks = list(range(count))
         order.shuffle(ranks)
         for rank in ranks:
-            lmgauge.cluster.run_shard(job, rank, count, folder / "shards")
+            lmgauge.api.sharding.run_shard(job, rank, count, folder / "shards")
         if whole is None:
-            with pytest.raises(lmgauge.errors.InputError, match=message.partition("?")[0]):
+            with pytest.raises(lmgauge.base.errors.InputError, match=message.partition("?")[0]):
                 lmgauge.merge(folder / "shards")
             return
         merged = lmgauge.merge(folder / "shards")
@@ -126,13 +126,13 @@ def test_a_task_metric_in_shards_is_the_metric(
             (folder / file).write_text("".join(f"{line}\n" for line in column), encoding="utf-8")
         outputs = [folder / "one", folder / "two"]
         drawn = lmgauge.tasks.ComparisonSettings(significance="sacrebleu", resamples=100)
-        job = lmgauge.cluster.TaskJob(metric, [folder / "ref"], outputs, settings=drawn)
+        job = lmgauge.api.sharding.TaskJob(metric, [folder / "ref"], outputs, settings=drawn)
         for rank in range(count):
-            lmgauge.cluster.run_shard(job, rank, count, folder / "shards")
+            lmgauge.api.sharding.run_shard(job, rank, count, folder / "shards")
         try:
             whole = lmgauge.tasks.score_files(METRICS[metric], references=folder / "ref", hypotheses=outputs, settings=drawn)
-        except lmgauge.errors.InputError as error:
-            with pytest.raises(lmgauge.errors.InputError, match=str(error)[:20]):
+        except lmgauge.base.errors.InputError as error:
+            with pytest.raises(lmgauge.base.errors.InputError, match=str(error)[:20]):
                 lmgauge.merge(folder / "shards")
             return
         assert json.dumps(lmgauge.merge(folder / "shards").to_dict()) == json.dumps(whole.to_dict())

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.reference.spelling import spelled_rows, spelled_separator, unseen_character, word_logprob
 
 import lmgauge
+from lmgauge.models.combined.spelling.learn import learn_spelling
+from lmgauge.models.combined.spelling.model import SpelledModel
+from lmgauge.models.combined.spelling.speller import UnseenCharacters
+from lmgauge.models.combined.spelling.whitespace_model import INNER
 from lmgauge.models.model_settings import SpellerSettings
-from lmgauge.models.spelling.learn import learn_spelling
-from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.speller import UnseenCharacters
-from lmgauge.models.spelling.whitespace_model import INNER
 from lmgauge.text.segments import WHITE_SPACE
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 

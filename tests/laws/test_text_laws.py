@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.documents import document_numbers
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.segments import count_text
 from lmgauge.text.split import split_corpus, write_split

@@ -16,12 +16,13 @@ from typing import Any
 from unittest import mock
 
 import lmgauge
-from lmgauge import Corpus, places
-from lmgauge.errors import LmgaugeError
+from lmgauge import Corpus
+from lmgauge.base import paths as places
+from lmgauge.base.errors import LmgaugeError
+from lmgauge.base.remote import problems
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.server import http as completions_http
 from lmgauge.models.network.server.http import Endpoint
-from lmgauge.remote import problems
 from tests.load.figures import Held, Load, put_under_load
 from tests.models.network.server.toy_server import ToyServer, toy_scores
 

@@ -14,7 +14,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, NgramModel, Vocabulary
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.base.errors import ModelFileError, UsageError
 
 BACK_OFF_KINDS = ("witten-bell", "absolute-discounting", "kneser-ney", "modified-kneser-ney", "good-turing")
 LOG10 = 1e-5

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.custom import CustomModel, score_segments
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.protocol import LanguageModel

@@ -12,13 +12,13 @@ from tests.models.network.server.toy_server import ToyServer, toy_scores, toy_to
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.distributions import Entropy, Rank
-from lmgauge.distributions.reduce import reduce
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.custom import CustomModel
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.server.model import load_completions
 from lmgauge.scores import ScoreBatch
+from lmgauge.scores.distributions import Entropy, Rank
+from lmgauge.scores.distributions.reduce import reduce
 from lmgauge.text.segments import Segments
 
 TRAINING = Corpus.from_strings(["the cat sat on the mat", "a dog sat on a log", "the dog ran"])

@@ -10,7 +10,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.text.vocabulary import EOS
 
 LINES = ["the cat sat ", "", " the dog sat", "the cat ran"]

@@ -16,7 +16,7 @@ from tests.models.network.server.toy_server import ToyServer
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import ModelFileError
+from lmgauge.base.errors import ModelFileError
 
 TEXT = ["the cat sat on the mat", "the dog sat on the cat", "a zebra"]
 LARGE = 8192  # bytes: more than a path and a digest take
@@ -30,7 +30,7 @@ def class_model(folder: Path) -> Any:
     (folder / "classes").write_text("<animal> 0.5 cat\n<animal> 0.5 dog\n", encoding="utf-8")
     text = Corpus.from_strings(["the <animal> sat on the mat", "a <animal> sat"])
     ngram = lmgauge.train("witten-bell", text, order=2, reserved="unk")
-    from lmgauge.models.class_model import read_class_model
+    from lmgauge.models.combined.class_model import read_class_model
 
     return read_class_model(ngram, folder / "classes")
 

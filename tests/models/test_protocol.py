@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions import Entropy, reduce
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.models.custom import CustomModel, WrappedModel
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.protocol import LanguageModel, completed
+from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.distributions import Entropy, reduce
 from lmgauge.settings import ScoringOptions
 
 TEXT = ["the cat sat", "the dog sat"]

@@ -177,9 +177,9 @@ def test_a_size_that_is_not_exceeded_drops_nothing(lines: list[str]) -> None:
 
 def test_sizes_and_models_that_cannot_be(lines: list[str]) -> None:
     model = lmgauge.train("witten-bell", Corpus.from_strings(lines), order=2)
-    with pytest.raises(lmgauge.errors.UsageError, match="unigrams stay"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="unigrams stay"):
         prune_model(model, size=10)
-    with pytest.raises(lmgauge.errors.UsageError, match="does not back off"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="does not back off"):
         prune_model(lmgauge.train("laplace", Corpus.from_strings(lines), order=2), 1e-3)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.base.errors import ModelFileError, UsageError
 from lmgauge.models.registry import load_model
 from lmgauge.settings import ScoringOptions
 

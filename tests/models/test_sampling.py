@@ -11,12 +11,12 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.models import sampling
+from lmgauge.models.combined.spelling.incremental_decoding import EventWriter
+from lmgauge.models.combined.spelling.model import SpelledModel
+from lmgauge.models.combined.spelling.speller import Spelling
 from lmgauge.models.sampling import sample
-from lmgauge.models.spelling.incremental_decoding import EventWriter
-from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.speller import Spelling
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.evaluation.tally import Tally
 from lmgauge.models.segment_totals import sum_segments, totals_of
 from lmgauge.scores import ScoreBatch, Strings

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from lmgauge.models import registry
-from lmgauge.models.mixture import model
+from lmgauge.models.combined.mixture import model
+from lmgauge.models.combined.spelling import byte_view_characters
 from lmgauge.models.network import windows
 from lmgauge.models.network.gguf import network
 from lmgauge.models.ngram import adjusted_counts, discounts, ngram_arrays, packed_tables
-from lmgauge.models.spelling import byte_view_characters
 
 
 def test_model() -> None:

@@ -17,7 +17,7 @@ from tests.reference.ngram import KINDS, ReferenceNgram
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.text.encoding import encode
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK

@@ -12,7 +12,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.ngram.states import NgramStates
 
 LINES = ["the cat sat", "the dog sat", "a cat ran"]

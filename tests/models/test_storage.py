@@ -17,8 +17,9 @@ import pytest
 from tests.reference.ngram import KINDS
 
 import lmgauge
-from lmgauge import Corpus, LmgaugeError, NgramModel, temporaries
-from lmgauge.errors import InputError, ModelFileError
+from lmgauge import Corpus, LmgaugeError, NgramModel
+from lmgauge.base import temporaries
+from lmgauge.base.errors import InputError, ModelFileError
 from lmgauge.models.ngram import storage
 from lmgauge.models.protocol import digest_of
 
@@ -117,7 +118,7 @@ FLIPS = textwrap.dedent(
     import numpy as np
     import lmgauge
     from lmgauge import Corpus
-    from lmgauge.errors import ModelFileError
+    from lmgauge.base.errors import ModelFileError
     folder, region = Path(sys.argv[1]), sys.argv[2]
     test = json.loads(sys.argv[3])
 

@@ -12,7 +12,7 @@ from tests.reference.normalizers import ccnet
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.registry import load_model
 

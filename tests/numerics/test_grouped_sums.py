@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.numerics.grouped_sums import CodedSums, UnitSums
 
 

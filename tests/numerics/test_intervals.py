@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from tests.reference import statistics as twin
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.numerics.intervals import (
     JACKKNIFE,
     WAVES,

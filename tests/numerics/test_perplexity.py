@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.numerics.perplexity import as_nats, mean_segment_perplexity, score_sequence
 from lmgauge.numerics.units import perplexity_from_nats
 

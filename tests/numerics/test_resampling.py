@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmgauge._kernels import _native
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.numerics import resampling
 from lmgauge.numerics.resampling import (
     bootstrap_sums,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.numerics.units import (
     bits_from_perplexity,
     bits_to_nats,

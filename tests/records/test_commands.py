@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.cli.commands import ok, refused, run
 
-from lmgauge.choices import FORMATS
+from lmgauge.base.choices import FORMATS
 from lmgauge.cli.commands import COMMANDS
 from lmgauge.cli.derive import declared_options
 from lmgauge.cli.main import cli

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.filtering.filtered import COLUMNS, filter_bytes, score_bytes
 
 from lmgauge import Corpus
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.records.formats import reader_of
 from lmgauge.records.lines import line_blocks
 from lmgauge.records.records import Fields

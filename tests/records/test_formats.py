@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmgauge.choices import FORMATS
+from lmgauge.base.choices import FORMATS
 from lmgauge.records.formats import BY_SUFFIX, FORMATS_OF_RECORDS
 from lmgauge.text.documents import Corpus
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.filtering.filtered import filter_bytes, score_bytes
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.records.formats import format_of
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.filtering.filtered import COLUMNS, filter_bytes, score_bytes
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 
 GOOD = [
     b'{"text": "a b"}',

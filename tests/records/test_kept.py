@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.cli.commands import ok
 
-from lmgauge.choices import FORMATS
+from lmgauge.base.choices import FORMATS
 
 COMMANDS = {
     "filter": "filter -m m in{ending} -o out{ending} --max-perplexity 1e9",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.filtering.filtered import filter_bytes
 
-from lmgauge.errors import InputError
-from lmgauge.result_columns import plain_values
+from lmgauge.base.errors import InputError
+from lmgauge.base.result_columns import plain_values
 
 
 @pytest.mark.parametrize(

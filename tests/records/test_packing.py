@@ -13,8 +13,8 @@ import pytest
 import zstandard
 from tests.filtering.filtered import filter_bytes
 
-from lmgauge.errors import InputError
-from lmgauge.files import OutputError
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import OutputError
 from lmgauge.records.compression import writing_packed
 
 Packer = Callable[[bytes], bytes]

@@ -16,7 +16,7 @@ from tests.arrow import skip_unwritable
 from tests.filtering.filtered import COLUMNS, Filtered, filter_bytes, filter_table, small_model
 
 import lmgauge
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.filtering import filter_file
 from lmgauge.records import parquet, records
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lmgauge import Corpus
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.records.parquet_files import refuse_missing_rows
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.filtering.filtered import COLUMNS, filter_bytes, score_bytes, small_model
 
 import lmgauge
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 
 TABLE = b"id\ttext\tlang\nx1\ta b\ten\nx2\tzz zz zz\tde\nx3\t\ten\n"
 

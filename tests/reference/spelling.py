@@ -1,4 +1,4 @@
-"""What unseen words and white space cost, by the formulas of `lmgauge.models.spelling`, in dictionaries and loops."""
+"""What unseen words and white space cost, by the formulas of `lmgauge.models.combined.spelling`, in dictionaries and loops."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 
-from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.speller import Speller
-from lmgauge.models.spelling.whitespace_model import EMPTY, FIRST, INNER, LAST, SeparatorModel
+from lmgauge.models.combined.spelling.model import SpelledModel
+from lmgauge.models.combined.spelling.speller import Speller
+from lmgauge.models.combined.spelling.whitespace_model import EMPTY, FIRST, INNER, LAST, SeparatorModel
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.segments import BETWEEN_WORDS, WHITE_SPACE, Segments
 from lmgauge.text.vocabulary import BOS, EOS, UNK

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.installation.checkups import checkup
+from tests.api.installation.checkups import checkup
 from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
 from lmgauge.api.info import Info
+from lmgauge.base.display import Shown
 from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.diagnosis.costs import PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.evaluate import SplitEvaluation
@@ -26,7 +27,7 @@ from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings
 from lmgauge.filtering.results import Bins, Drawn, Example, PlanSummary, Problem, Tally
 from lmgauge.filtering.rules import Reason, judge
 from lmgauge.filtering.selection import SelectedShare, Selection, SelectionExample
-from lmgauge.models.mixture.mixing import fit_weights
+from lmgauge.models.combined.mixture.mixing import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.numerics.intervals import Interval
@@ -49,7 +50,6 @@ from lmgauge.report import (
 )
 from lmgauge.report import blocks as doc
 from lmgauge.report.blocks import Document
-from lmgauge.shown import Shown
 from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
 from lmgauge.tasks.correlation import correlate
 from lmgauge.tasks.segment_examples import Output, ShownSegment

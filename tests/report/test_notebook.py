@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from lmgauge.errors import MissingExtraError, UsageError
-from lmgauge.files import OutputError
+from lmgauge.base.display import VEGA_LITE
+from lmgauge.base.errors import MissingExtraError, UsageError
+from lmgauge.base.files import OutputError
 from lmgauge.report import documents, page
 from lmgauge.report.blocks import ChartData, Column, Heading, Series, Table, Text, Tokens
 from lmgauge.report.documents import KINDS, document_of
 from lmgauge.report.terminal import as_text
-from lmgauge.shown import VEGA_LITE
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'"
 SIDEWAYS = {"\x1b", "\x07", "\x9b", "\u202e"}

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmgauge.base.escaping import visible_on_page
 from lmgauge.evaluation.passages import Passage, Spans, TopTokens
-from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import BITS_STEP, packed, shown_text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmgauge.readable import visible
+from lmgauge.base.escaping import visible
 from lmgauge.report import progress as progress_module
 from lmgauge.report.progress import progress
 

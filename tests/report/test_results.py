@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.report.conftest import HOSTILE
 
-from lmgauge.models.mixture.model import MixtureModel
+from lmgauge.models.combined.mixture.model import MixtureModel
 from lmgauge.report import audit, diagnosis, divergence, models, overlap, tasks
 from lmgauge.report.blocks import ChartData, Document, Number, Range, Table, Verdict
 from lmgauge.report.terminal import as_text

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from lmgauge.json_text import to_json
-from lmgauge.readable import readable, visible
+from lmgauge.base.escaping import readable, visible
+from lmgauge.base.json_text import to_json
 from lmgauge.report.blocks import Bar, ChartData, Column, Heading, Lines, Series, Table, Verdict
 from lmgauge.report.terminal import as_text, show
 

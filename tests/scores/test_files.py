@@ -15,7 +15,7 @@ from tests.arrow import skip_unwritable
 
 import lmgauge
 from lmgauge import Corpus, NgramModel, ScoreBatch
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores import KINDS, ScoreWriter, join_batches, read_scores
 
 TEXT = ["a b c", "a b", "", "c a Ärger", "b  b unseen"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores import SEPARATOR, SPELLING, iter_segments, read_scores
 from lmgauge.scores.table import example_batch
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus, NgramModel, ScoreBatch
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores import SegmentReader, Strings, iter_segments, join_batches
 
 TEXT = ["a b c", "a b", "", "c a Ärger", "b  b unseen"]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tasks.share import ErrorShare, Share
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.tasks.accumulator import Accumulator
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.metrics.error_rates import WER

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tasks.share import error_counts
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.tasks.alignment import Alignment, align, align_all, aligned_segments
 from lmgauge.tasks.metrics.error_rates import CER, WER
 from lmgauge.tasks.texts import Block, ParallelTexts, References, Texts

@@ -13,7 +13,7 @@ import pytest
 from tests.tasks.share import ErrorShare, Share, grouped
 from tests.tasks.share import compared as compare
 
-from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.base.errors import MissingExtraError, UsageError
 from lmgauge.tasks.accumulator import Accumulator
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.metrics.bleu import BLEU

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.tasks.correlation import correlate, paired_columns, read_table
 from lmgauge.tasks.settings import CorrelationSettings
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tasks.learned import Learned
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.tasks import WER, Accumulator, ComparisonSettings, Systems, score_files, score_segments, score_systems
 from lmgauge.tasks.metrics.protocol import with_whole_statistics
 from lmgauge.tasks.texts import References, Texts

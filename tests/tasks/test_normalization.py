@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.errors import LmgaugeError, UsageError
+from lmgauge.base.errors import LmgaugeError, UsageError
 from lmgauge.tasks import WER, wer
 from lmgauge.tasks.normalization import CONTRACTIONS, STANDARD, Normalization
 from lmgauge.tasks.substitutions import Substitutions

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.cli.commands import ok, refused
 
-from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.base.errors import InputError, MissingExtraError, UsageError
 from lmgauge.tasks import bleu, chrf, find_public_set, ter
 
 sacrebleu = pytest.importorskip("sacrebleu")

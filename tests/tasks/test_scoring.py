@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tasks.share import ErrorShare, Share
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.tasks.scoring import Blanks, blank_texts
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.text.segments import WHITE_SPACE

@@ -7,7 +7,7 @@ import random
 import pytest
 from tests.tasks.share import error_counts
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.tasks import BLEU, WER, score_systems
 from lmgauge.tasks.alignment import align
 from lmgauge.tasks.scoring import block_of_strings, score_parallel

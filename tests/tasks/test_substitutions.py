@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.errors import InputError, LmgaugeError
+from lmgauge.base.errors import InputError, LmgaugeError
 from lmgauge.tasks.substitutions import Substitutions
 
 words = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(" ".join)

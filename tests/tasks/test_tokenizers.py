@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.errors import InputError, MissingExtraError
+from lmgauge.base.errors import InputError, MissingExtraError
 from lmgauge.tasks import tokenizers
 from lmgauge.tasks.texts import Texts
 from lmgauge.tasks.tokenizers import TOKENIZERS, check_tokenizer, tokenized, tokenizer_signature

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lmgauge.choices import TranscriptFormat
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.choices import TranscriptFormat
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.tasks import CER, WER, ComparisonSettings, Reading, Systems, align_files, score_files
 
 QUICK = ComparisonSettings(significance="none")

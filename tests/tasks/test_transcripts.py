@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.edit_distance import distance
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.tasks.settings import Reading
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.transcripts import (

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from lmgauge.errors import MissingExtraError
+from lmgauge.base.errors import MissingExtraError
 from lmgauge.tasks import wer
 from lmgauge.tasks.whisper import whisper_normalizer
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.text.documents import Corpus
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0\r\n"), max_size=8), max_size=12)

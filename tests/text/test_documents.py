@@ -23,7 +23,7 @@ import pytest
 from tests.arrow import skip_unwritable
 
 import lmgauge
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.segments import count_text
 

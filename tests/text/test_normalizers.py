@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.reference.normalizers import PUNCTUATION, ccnet
 
 import lmgauge
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.base.errors import ModelFileError, UsageError
 from lmgauge.models.ngram.model import load_ngram_model
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.encoding import encode

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 
 PAIRS = [("the cat", " sat"), ("", "on"), ("für\r\n漢", "字")]
 CLEAN = [(before.replace("\r\n", "\n"), text) for before, text in PAIRS]

@@ -18,9 +18,9 @@ from tests.cli.commands import run as command
 from tests.remote_servers import KEY, SECRET, WebFiles
 
 import lmgauge
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
+from lmgauge.base.remote import buckets, reading
 from lmgauge.records.sources import find_sources
-from lmgauge.remote import buckets, reading
 from lmgauge.text.documents import Corpus
 
 LINES = [f"the cat sat on mat {i} with dog {i % 7}" for i in range(3000)]

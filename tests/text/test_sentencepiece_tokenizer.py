@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge.errors import InputError, ModelFileError
+from lmgauge.base.errors import InputError, ModelFileError
 from lmgauge.models.ngram.model import load_ngram_model
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.sentencepiece_tokenizer import SentencePieceTokenizer

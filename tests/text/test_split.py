@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmgauge.errors import InputError, UsageError
-from lmgauge.files import OutputError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import OutputError
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.split import _shuffled, split_corpus, write_split
 

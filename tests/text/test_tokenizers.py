@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmgauge.errors import InputError, MissingExtraError, ModelFileError, UsageError
+from lmgauge.base.errors import InputError, MissingExtraError, ModelFileError, UsageError
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
 from lmgauge.text.tokenizers import (

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference import overlap as twin
 
-from lmgauge.errors import InputError, UsageError
-from lmgauge.progress import listening
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.progress import listening
 from lmgauge.text.documents import Corpus
 from lmgauge.text.training_coverage import find_training_coverage
 

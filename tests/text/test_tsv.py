@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.text.documents import Corpus
 
 

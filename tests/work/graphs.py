@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 
 Plan = list[tuple[int, int, bool]]

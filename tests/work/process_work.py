@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lmgauge.errors import MissingExtraError
-from lmgauge.files import writing
-from lmgauge.threads import map_in_order
+from lmgauge.base.errors import MissingExtraError
+from lmgauge.base.files import writing
+from lmgauge.base.threads import map_in_order
 from lmgauge.work.engine import Array, Read
 from lmgauge.work.notes import DiskFullError
 

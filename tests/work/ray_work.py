@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lmgauge.errors import MissingExtraError
-from lmgauge.threads import map_in_order
+from lmgauge.base.errors import MissingExtraError
+from lmgauge.base.threads import map_in_order
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 from lmgauge.work.executor import Task
 from lmgauge.work.ray_engine import _do

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from lmgauge.errors import InputError
-from lmgauge.files import OutputError
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import OutputError
 from lmgauge.work import folder_engine
 from lmgauge.work.engine import Stored
 from lmgauge.work.folder_engine import ArrayFolder

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.work.memory_engine import MemoryEngine
 
-from lmgauge.errors import InputError, LmgaugeError
+from lmgauge.base.errors import InputError, LmgaugeError
 from lmgauge.work.engine import NEW, Array, Read, Stored, made_arrays, stored_in
 from lmgauge.work.executor import Task, failure
 

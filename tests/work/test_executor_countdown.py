@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmgauge.progress import listening
+from lmgauge.base.progress import listening
 from lmgauge.work import executor
 from lmgauge.work.executor import Countdown, rounded_time
 

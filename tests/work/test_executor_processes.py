@@ -17,7 +17,7 @@ from tests.work.graphs import arrays_after
 from tests.work.memory_engine import MemoryEngine
 from tests.work.process_work import fail, power, report
 
-from lmgauge.errors import InputError, LmgaugeError, MissingExtraError
+from lmgauge.base.errors import InputError, LmgaugeError, MissingExtraError
 from lmgauge.work.engine import Engine, Stored, make_arrays
 from lmgauge.work.executor import Crew, Task, end, result_of, started
 from lmgauge.work.folder_engine import ArrayFolder, FolderEngine

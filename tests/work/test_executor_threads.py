@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmgauge.errors import InputError
-from lmgauge.threads import map_in_order
+from lmgauge.base.errors import InputError
+from lmgauge.base.threads import map_in_order
 from lmgauge.work.engine import Array, Read, Stored, make_arrays
 from lmgauge.work.executor import Crew, Task
 from lmgauge.work.folder_engine import ArrayFolder

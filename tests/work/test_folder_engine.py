@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from tests.work.graphs import PLANS, Plan, arrays_after
 from tests.work.memory_engine import MemoryEngine
 
-from lmgauge.errors import InputError, LmgaugeError
-from lmgauge.files import OutputError
-from lmgauge.progress import listening
+from lmgauge.base.errors import InputError, LmgaugeError
+from lmgauge.base.files import OutputError
+from lmgauge.base.progress import listening
 from lmgauge.text.segments import TextReport
 from lmgauge.work import folder_engine
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored

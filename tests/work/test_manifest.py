@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lmgauge.errors import InputError, UsageError
-from lmgauge.version import __version__
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.version import __version__
 from lmgauge.work.manifest import (
     UNSEALED,
     check_seal,

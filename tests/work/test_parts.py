@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.work.parts import read_parts, writing_parts
 
 TYPES = ["bool", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64", ">i2"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.base.errors import MissingExtraError, UsageError
 from lmgauge.work import ray_engine
 from lmgauge.work.ray_engine import ray_at
 

@@ -27,11 +27,11 @@ from tests.work.ray_work import fail, run_stages, with_a_broken_pipe
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
+from lmgauge.base.errors import LmgaugeError, MissingExtraError, UsageError
+from lmgauge.base.progress import listening
 from lmgauge.models.ngram.reading import read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_partitions
-from lmgauge.progress import listening
 from lmgauge.work import ray_engine
 from lmgauge.work.engine import NEW, Stored
 from lmgauge.work.ray_engine import RayEngine, library, ray_at
@@ -207,8 +207,8 @@ def test_a_call_that_never_ends_is_an_error_when_the_head_is_lost(monkeypatch: p
 DRIVER = """
 import os, signal, sys, time
 import psutil
-from lmgauge.errors import LmgaugeError
-from lmgauge.progress import listening
+from lmgauge.base.errors import LmgaugeError
+from lmgauge.base.progress import listening
 from lmgauge.work import ray_engine
 from tests.work.process_work import rest
 

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from lmgauge import train
-from lmgauge.cluster import EvaluationJob
-from lmgauge.errors import UsageError
+from lmgauge.api.sharding import EvaluationJob
+from lmgauge.base.errors import UsageError
 from lmgauge.text import work_units
 from lmgauge.text.documents import Corpus
 from lmgauge.work.shard import Shard

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lmgauge.errors import InputError, UsageError
-from lmgauge.files import OutputError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import OutputError
 from lmgauge.work.folder_engine import ARRAYS, FolderEngine
 
 WORK = {"order": 5, "text": ["a.txt", 3]}

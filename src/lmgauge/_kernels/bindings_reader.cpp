@@ -255,7 +255,7 @@ void bind_reader(nb::module_& m) {
         }))
         .def("score_lines", &BoundReader::score_lines)
         .def("score_line", &BoundReader::score_line);
-    // KenLM's calls on a reader: `lmgauge.compat.kenlm` derives from it, so that a call does not cost a second one.
+    // KenLM's calls on a reader: `lmgauge.integrations.kenlm` derives from it, so that a call does not cost a second one.
     nb::class_<KenlmCalls>(m, "KenlmCalls")
         .def(nb::init<nb::object>())
         .def_prop_ro("order", [](const KenlmCalls& c) { return c.reader.order(); })

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from lmgauge.api import inputs
 from lmgauge.api.inputs import PATHS, Models, PathLike, Text, corpus_of, listed, opened
-from lmgauge.declaration import settings, verb
-from lmgauge.errors import InputError
-from lmgauge.option_numbers import Bounds, Count
+from lmgauge.base.declaration import settings, verb
+from lmgauge.base.errors import InputError
+from lmgauge.base.option_numbers import Bounds, Count
 from lmgauge.settings import NgramTrainingSettings, ReadingOptions, ScoringOptions, TrainingResources
 
 if TYPE_CHECKING:
@@ -107,11 +107,11 @@ def baseline(
         >>> ladder.best.name
         'word 5-gram'
     """
+    from lmgauge.base.files import refuse_other_folder, writing_directory
+    from lmgauge.base.json_text import plain, to_json
+    from lmgauge.base.temporaries import scratch_folder
     from lmgauge.evaluation.diagnosis.baselines import compressed
     from lmgauge.evaluation.ladder import LADDER_FILE, is_ladder_folder, ladder_of
-    from lmgauge.files import refuse_other_folder, writing_directory
-    from lmgauge.json_text import plain, to_json
-    from lmgauge.temporaries import scratch_folder
 
     training, scored = (corpus_of(text, reading, alone=False) for text in (train, test))
     inputs.refuse_field(reading, training, scored)
@@ -144,9 +144,9 @@ def ngram_rungs(
 ) -> Iterator[MeasuredRung]:
     """Train each n-gram model of a ladder, and yield what it makes of the test text; one is in memory at a time."""
     # work: room for models too large for memory; folder: gets a run of each.
+    from lmgauge.base.progress import listener_for
     from lmgauge.evaluation.ladder import measure
-    from lmgauge.models.spelling.learn import train_model
-    from lmgauge.progress import listener_for
+    from lmgauge.models.combined.spelling.learn import train_model
 
     for name, what, chosen in rungs.named():
         began, said = time.perf_counter(), listener_for(name)
@@ -159,9 +159,9 @@ def ngram_rungs(
 
 def your_rungs(models: Models, scored: Corpus, rungs: NgramRungs, folder: Path | None) -> Iterator[MeasuredRung]:
     """Yield what models of the user make of the text, or have made of it."""
+    from lmgauge.base.progress import say_progress
     from lmgauge.evaluation.ladder import measure, of_run, rung_of
     from lmgauge.evaluation.runs import EVALUATION_FILE
-    from lmgauge.progress import say_progress
     from lmgauge.records.formats import format_of
 
     keys = list(models) if isinstance(models, Mapping) else [""] * len(listed(models))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lmgauge.choices import LogUnit
-from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import read_number
+from lmgauge.base.choices import LogUnit
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import read_number
 
 if TYPE_CHECKING:
-    from lmgauge.information.calculation import CalcResult
+    from lmgauge.numerics.information.calculation import CalcResult
 
 Numbers = Sequence[float | str]
 
@@ -64,7 +64,7 @@ def calc(
         >>> result.entropy_p, result.kl_divergence, result.cross_entropy
         (1.5, 0.25, 1.75)
     """
-    from lmgauge.information.calculation import convert, of_distributions, of_events
+    from lmgauge.numerics.information.calculation import convert, of_distributions, of_events
 
     figures = {"perplexity": perplexity, "cross_entropy": cross_entropy, "bits_per_event": bits_per_event}
     wanted = {name: value for name, value in figures.items() if value is not None}

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lmgauge.api.inputs import PATHS, Models, PathLike, listed, named_models, refuse_output, written
-from lmgauge.choices import Boundary, Format
-from lmgauge.declaration import settings, verb
-from lmgauge.errors import InputError, UsageError
-from lmgauge.option_numbers import Count
+from lmgauge.base.choices import Boundary, Format
+from lmgauge.base.declaration import settings, verb
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.option_numbers import Count
 from lmgauge.settings import ScoringOptions
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _ready(
     model: Models, output: PathLike | None, scoring: ScoringOptions, *inputs: Any
 ) -> tuple[list[LanguageModel], list[str]]:
     """Return the models and their names, once the output is known to be one."""
-    from lmgauge.progress import say_progress
+    from lmgauge.base.progress import say_progress
 
     refuse_output(output, listed(model), *inputs, rows=True)
     ready = named_models(model, scoring)
@@ -257,7 +257,7 @@ def _check_first(good: Corpus, kind: Format, fields: PairFields) -> None:
 
 def _pairs_of_strings(texts: Sequence[Sequence[str]]) -> tuple[Corpus, Corpus]:
     """Return both sides of pairs of strings."""
-    from lmgauge.places import refuse_file_names
+    from lmgauge.base.paths import refuse_file_names
     from lmgauge.text.documents import Corpus
 
     sizes = {2, 3} if isinstance(texts, (str, bytes)) else {len(pair) for pair in texts}

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, named_models, refuse_output, written
-from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Count
+from lmgauge.base.progress import show_speed
 from lmgauge.models.network.options import ScoringOptions, parse_lengths
-from lmgauge.option_numbers import Count
-from lmgauge.progress import show_speed
 from lmgauge.settings import ReadingOptions
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def context_curve(
     """
     from lmgauge.evaluation.context_curve import curve as curves
     from lmgauge.evaluation.origin import Origin
+    from lmgauge.models.combined.spelling.model import SpelledModel
     from lmgauge.models.network.sequences import LongSegments
-    from lmgauge.models.spelling.model import SpelledModel
 
     lengths = parse_lengths(contexts)
     step = max(1, lengths[0] // 4) if scoring.stride is None else scoring.stride
@@ -100,8 +100,8 @@ def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -
     Raises:
         UsageError: it is not a network whose windows can be chosen here.
     """
+    from lmgauge.models.combined.spelling.model import SpelledModel
     from lmgauge.models.network.model import NetworkModel
-    from lmgauge.models.spelling.model import SpelledModel
 
     network = network.inner if isinstance(network, SpelledModel) else network
     if not isinstance(network, NetworkModel):

@@ -7,10 +7,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, refuse_output, saved
-from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS, NormalizerName, ReservedPolicy
-from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Count, Positive
+from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS, NormalizerName, ReservedPolicy
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Count, Positive
 from lmgauge.settings import KenlmForm, ReadingOptions
 
 if TYPE_CHECKING:
@@ -60,15 +60,15 @@ def convert(
     """
     from pathlib import Path
 
-    from lmgauge.files import refuse_replacing
-    from lmgauge.models.class_model import read_class_model
-    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.base.files import refuse_replacing
+    from lmgauge.base.progress import say_progress
+    from lmgauge.models.combined.class_model import read_class_model
+    from lmgauge.models.combined.mixture.model import MixtureModel
+    from lmgauge.models.combined.spelling.model import SpelledModel
     from lmgauge.models.ngram.arpa_reader import read_arpa
     from lmgauge.models.ngram.kenlm.reader import is_kenlm, read_kenlm
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
-    from lmgauge.models.spelling.model import SpelledModel
-    from lmgauge.progress import say_progress
     from lmgauge.text.tokenizers import make_tokenizer
 
     path, target, spelled = Path(source), os.fspath(target), None
@@ -155,10 +155,10 @@ def prune(
         ([5, 4], 0.0573)
     """
     from lmgauge.api.evaluate import evaluate
+    from lmgauge.base.progress import say_progress
+    from lmgauge.models.combined.spelling.model import parted
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.ngram.pruning import PrunedModel, prune_model
-    from lmgauge.models.spelling.model import parted
-    from lmgauge.progress import say_progress
 
     if (threshold is None) == (to_size is None):
         raise UsageError("prune by a threshold, such as 1e-8, or to a number of n-grams (--threshold or --to-size)")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from lmgauge.api import inputs
 from lmgauge.api.inputs import PATHS, Model, Models, PathLike, Text
-from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Count
 from lmgauge.evaluation.options import DEFAULT_EVENTS, StoringSettings
-from lmgauge.option_numbers import Count
 from lmgauge.settings import DivergenceSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
@@ -84,15 +84,15 @@ def divergence(
         (0.633, 0.25)
     """
     from lmgauge.api.verdicts import training_words
-    from lmgauge.distributions.blocks import of_events
+    from lmgauge.base.progress import say_progress
     from lmgauge.evaluation.divergence import divergence as of_models
     from lmgauge.evaluation.divergence.base_file import BaseFile
     from lmgauge.evaluation.divergence.bases import AskedBase, StoredBase, settled
     from lmgauge.evaluation.divergence.candidates import CandidateRuns
-    from lmgauge.models.mixture.compatibility import over_common_tokens
+    from lmgauge.models.combined.mixture.compatibility import over_common_tokens
     from lmgauge.models.registry import model_names
-    from lmgauge.progress import say_progress
     from lmgauge.records.parquet_files import is_parquet
+    from lmgauge.scores.distributions.blocks import of_events
 
     candidates = inputs.listed(candidate)
     if not candidates:
@@ -184,10 +184,10 @@ def save_base(
         >>> saved.top, round(result.kl_ab_bits.value, 3)
         (9, 0.633)
     """
-    from lmgauge.distributions.blocks import of_events
+    from lmgauge.base.progress import say_progress
     from lmgauge.evaluation.divergence.bases import save_base as _save_base
     from lmgauge.evaluation.divergence.divergence import spelled_notes
-    from lmgauge.progress import say_progress
+    from lmgauge.scores.distributions.blocks import of_events
 
     corpus = inputs.corpus_of(text, reading)
     inputs.refuse_output(base_file, [base], corpus, option="--save-base")

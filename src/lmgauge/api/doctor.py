@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lmgauge.installation import requirements
-from lmgauge.installation.requirements import FOR_CONTRIBUTORS, Extra, Library
-from lmgauge.shown import Shown
-from lmgauge.version import NUMBERS_VERSION, __version__
+from lmgauge.api.installation import requirements
+from lmgauge.api.installation.requirements import FOR_CONTRIBUTORS, Extra, Library
+from lmgauge.base.display import Shown
+from lmgauge.base.version import NUMBERS_VERSION, __version__
 
 _SECONDS = 120.0
 _LONGEST = 200

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmgauge.api import inputs
 from lmgauge.api.inputs import PATHS, Model, Models, PathLike, Text
-from lmgauge.choices import WORD_UNITS
-from lmgauge.declaration import chosen, verb
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Count
-from lmgauge.progress import say_progress
+from lmgauge.base.choices import WORD_UNITS
+from lmgauge.base.declaration import chosen, verb
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Count
+from lmgauge.base.progress import say_progress
 from lmgauge.settings import Outputs, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import PATHS, Model, PathLike
-from lmgauge.choices import DEFAULT_SEED, SAMPLE_SIZE
-from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Count, Natural
+from lmgauge.base.choices import DEFAULT_SEED, SAMPLE_SIZE
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Count, Natural
 from lmgauge.settings import FilterRules, FilterWork, RecordOptions, ScoringOptions
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def learn_percentiles(
         >>> round(percentiles.value("m", None, 50), 3)
         2.466
     """
-    from lmgauge.files import refuse_replacing
+    from lmgauge.base.files import refuse_replacing
     from lmgauge.filtering.filter_file import FilterPlan
     from lmgauge.filtering.filter_files import learn_files
     from lmgauge.filtering.percentile_sample import SampleSettings
@@ -145,10 +145,10 @@ def filter_documents(
         ...     print(Path(folder, "out.jsonl").read_text()[:55])
         {"text": "a b", "id": 1, "m_bits": 3.906890531115025, "
     """
+    from lmgauge.base.paths import exists
     from lmgauge.filtering.filter_file import FilterPlan
     from lmgauge.filtering.filter_files import filter_all
     from lmgauge.filtering.percentiles import Percentiles
-    from lmgauge.places import exists
     from lmgauge.records.sources import find_sources
 
     if isinstance(percentiles, PATHS) and rules.needs_percentiles and not exists(percentiles):

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import PATHS, PathLike, Text, refuse_output, text_read
-from lmgauge.choices import LogUnit, Program
-from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import LogUnit, Program
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
 from lmgauge.settings import ReadingOptions
 
 if TYPE_CHECKING:

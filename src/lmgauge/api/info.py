@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, loaded, opened
-from lmgauge.declaration import chosen, verb
-from lmgauge.errors import UsageError
+from lmgauge.base.declaration import chosen, verb
+from lmgauge.base.display import Shown
+from lmgauge.base.errors import UsageError
 from lmgauge.settings import ScoringOptions
-from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
     from lmgauge import LanguageModel
@@ -83,9 +83,9 @@ def info(what: Model, *, scoring: ScoringOptions = ScoringOptions(), **fields: A
         >>> info(train("laplace", Corpus.from_strings(["a b", "a"]), order=2))["types"]
         [4, 4]
     """
+    from lmgauge.base.files import local_path
+    from lmgauge.base.memory import bytes_in_memory
     from lmgauge.evaluation.runs import EVALUATION_FILE
-    from lmgauge.files import local_path
-    from lmgauge.memory import bytes_in_memory
 
     if isinstance(what, PATHS) and (local_path(what) / EVALUATION_FILE).exists():
         if chosen(scoring):
@@ -101,8 +101,8 @@ def _of_model(what: Model, model: LanguageModel, in_memory: int | None) -> dict[
         content = {"path": os.fspath(what)} | content | {"bytes": _size(Path(what))}
     if in_memory is not None:
         content["bytes_in_memory"] = in_memory
+    from lmgauge.models.combined.spelling.model import parted
     from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.models.spelling.model import parted
 
     content |= model.to_dict()
     inside = parted(model)[0]

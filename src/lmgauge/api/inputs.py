@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, Union, cast
 
-from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
-from lmgauge.declaration import chosen
-from lmgauge.errors import InputError, UsageError
-from lmgauge.remote.addresses import PATHS as PATHS
-from lmgauge.remote.addresses import PathLike as PathLike
+from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS
+from lmgauge.base.declaration import chosen
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.remote.addresses import PATHS as PATHS
+from lmgauge.base.remote.addresses import PathLike as PathLike
 from lmgauge.settings import ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def loaded(model: Model, scoring: ScoringOptions | None = None) -> LanguageModel
 
 def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) -> list[LanguageModel]:
     """Return models, those named by a path loaded with these options; none that was chosen is ignored in silence."""
+    from lmgauge.base.progress import say_progress, show_speed
     from lmgauge.models import registry
     from lmgauge.models.protocol import completed
-    from lmgauge.progress import say_progress, show_speed
 
     named = [model if isinstance(model, PATHS) else completed(model) for model in models]
     options, paths = scoring or ScoringOptions(), any(isinstance(model, PATHS) for model in models)
@@ -109,7 +109,7 @@ def listed(models: Models) -> list[Model]:
 def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOptions | None, *, by_group: bool) -> Corpus:
     """Return the text as the protocol of the models scores it: its segments joined into one, if need be."""
     # scoring: what was chosen for the models, which are loaded.
-    from lmgauge.protocols import PROTOCOLS
+    from lmgauge.scores.protocols import PROTOCOLS
 
     protocols = {model.context_policy.protocol: model for model in models}
     known = [name for name in (scoring.protocol if scoring is not None else None, *protocols) if name is not None]
@@ -138,8 +138,8 @@ def refuse_output(
 ) -> None:
     """Refuse an output that would replace a model or a text that is read, or whose name is not one for what it holds."""
     # folder: what it is, if it is a folder; rows: whether it is a file of rows.
-    from lmgauge.files import refuse_replacing
-    from lmgauge.result_list import check_row_file
+    from lmgauge.base.files import refuse_replacing
+    from lmgauge.base.result_list import check_row_file
     from lmgauge.text.documents import Corpus
 
     if rows and output is not None:
@@ -153,7 +153,7 @@ def refuse_output(
 def saved(model: Any, output: PathLike | None) -> Any:
     """Save a model where an output is named, and return it."""
     if output is not None:
-        from lmgauge.progress import say_progress
+        from lmgauge.base.progress import say_progress
 
         say_progress(f"saving {output}")
         model.save(os.fspath(output))
@@ -212,7 +212,7 @@ def refuse_field(reading: ReadingOptions, *corpora: Corpus | None) -> None:
 
 def strings(texts: Iterable[str] | str) -> Corpus:
     """Return strings as a corpus, each a segment: one string, a list, a generator, a column of a data frame."""
-    from lmgauge.places import refuse_file_names
+    from lmgauge.base.paths import refuse_file_names
     from lmgauge.text.documents import Corpus
 
     refuse_file_names(texts, "lmgauge.evaluate(model, {})", one_in_list=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, load_models, refuse_field, refuse_output, written
-from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
 from lmgauge.settings import MembershipSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def membership(
         >>> round(result.score("min_k").auroc, 3)
         1.0
     """
+    from lmgauge.base.progress import say_progress
     from lmgauge.evaluation.membership.membership import membership as _membership
     from lmgauge.models.registry import model_names
-    from lmgauge.progress import say_progress
 
     asked = [model] if reference is None else [model, reference]
     if label is not None and control is not None:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmgauge.api import inputs
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, refuse_output, saved
-from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Count, Share
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Count, Share
 from lmgauge.settings import CacheSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge.models.mixture.mixing import Mixture
-    from lmgauge.models.mixture.model import MixtureModel
-    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.models.combined.mixture.mixing import Mixture
+    from lmgauge.models.combined.mixture.model import MixtureModel
+    from lmgauge.models.combined.spelling.model import SpelledModel
     from lmgauge.results import StaticMixture
 
 
@@ -82,9 +82,9 @@ def mix(
         (0.25, 0.75)
     """
     from lmgauge.api.evaluate import evaluate
-    from lmgauge.models.mixture.mixing import together
-    from lmgauge.models.mixture.static import StaticMixture, static_mixture
-    from lmgauge.progress import say_progress
+    from lmgauge.base.progress import say_progress
+    from lmgauge.models.combined.mixture.mixing import together
+    from lmgauge.models.combined.mixture.static import StaticMixture, static_mixture
 
     if isinstance(models, PATHS):
         raise UsageError("a mixture needs a list of two models or more, not one path")
@@ -165,9 +165,9 @@ def cache(
         >>> [round(evaluate(each, texts=text).perplexity, 2) for each in (model, adapting)]
         [7.23, 6.12]
     """
-    from lmgauge.models.cache_model import CacheModel
-    from lmgauge.models.mixture.mixing import Together
-    from lmgauge.models.spelling.model import parted
+    from lmgauge.models.combined.cache_model import CacheModel
+    from lmgauge.models.combined.mixture.mixing import Together
+    from lmgauge.models.combined.spelling.model import parted
 
     corpus = None if held_out is None else corpus_of(held_out, reading)
     refuse_output(output, [model], corpus, folder="a model with a cache")

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, opened
-from lmgauge.choices import MOST_PASSAGES
-from lmgauge.declaration import chosen, verb
-from lmgauge.errors import InputError, UsageError
-from lmgauge.option_numbers import Bounds
+from lmgauge.base.choices import MOST_PASSAGES
+from lmgauge.base.declaration import chosen, verb
+from lmgauge.base.display import Shown
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.option_numbers import Bounds
 from lmgauge.settings import DiagnosisSettings, RunText, ScoringOptions
-from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.overview import Overview
@@ -79,8 +79,8 @@ def report(
         >>> made
         <Report: wb3>
     """
-    from lmgauge.files import refuse_replacing
-    from lmgauge.progress import say_progress
+    from lmgauge.base.files import refuse_replacing
+    from lmgauge.base.progress import say_progress
     from lmgauge.report.blocks import ChartData
     from lmgauge.report.documents import page_of, page_of_results
     from lmgauge.report.drawing import write_charts
@@ -123,9 +123,9 @@ def overview_of(
 ) -> Overview:
     """Work out all that a page says of runs."""
     from lmgauge.api.verdicts import behind
+    from lmgauge.base.progress import say_progress
     from lmgauge.evaluation.audit.checks import read_audit
     from lmgauge.evaluation.overview import overview
-    from lmgauge.progress import say_progress
 
     if len(runs) > 1 and model is not None:
         raise UsageError("a model goes with one run: calibration is of the model behind it")
@@ -140,7 +140,7 @@ def overview_of(
 
 def _of_training(paths: Sequence[PathLike], title: str | None) -> Report | None:
     """Return the report of a network's training; None for anything else than the folder of one."""
-    from lmgauge.files import local_path
+    from lmgauge.base.files import local_path
     from lmgauge.models.network.tokens import history_of
     from lmgauge.report.documents import Report
     from lmgauge.report.models import history_blocks
@@ -160,7 +160,7 @@ def _of_training(paths: Sequence[PathLike], title: str | None) -> Report | None:
 
 def _parted(runs: Runs) -> tuple[list[Shown], list[PathLike]]:
     """Return the results and the paths among what a report is asked of; there are only ones of a kind."""
-    from lmgauge.files import local_path
+    from lmgauge.base.files import local_path
 
     if not isinstance(runs, (*PATHS, Shown, Sequence)):
         raise UsageError(f"a report is of a run, or of a list of runs, not of {type(runs).__name__}")

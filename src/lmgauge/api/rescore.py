@@ -9,9 +9,9 @@ from glob import glob
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import PATHS, Models, PathLike, listed, named_models
-from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
-from lmgauge.files import refuse_replacing
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
+from lmgauge.base.files import refuse_replacing
 from lmgauge.settings import ScoringOptions
 from lmgauge.tasks.settings import ComparisonSettings, NbestReading, NormalizationOptions, PairsFile, RescoreSettings
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from lmgauge.api.evaluate import RegionRows, word_settings
 from lmgauge.api.inputs import PathLike, Text, opened, text_of
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
+from lmgauge.base.escaping import visible
+from lmgauge.base.result_list import pandas_module
 from lmgauge.evaluation.output_files import Rows, rows_of_run
 from lmgauge.evaluation.runs import Run, lockstep, remembered
 from lmgauge.evaluation.words.rows import WordSurprisals, words_of_table
-from lmgauge.readable import visible
-from lmgauge.result_list import pandas_module
 
 if TYPE_CHECKING:
     import pandas as pd

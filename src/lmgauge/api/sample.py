@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from lmgauge.api.inputs import Model, loaded
-from lmgauge.choices import DEFAULT_SEED
-from lmgauge.declaration import verb
-from lmgauge.option_numbers import Count, Natural, NotNegative
+from lmgauge.base.choices import DEFAULT_SEED
+from lmgauge.base.declaration import verb
+from lmgauge.base.option_numbers import Count, Natural, NotNegative
 from lmgauge.settings import ScoringOptions
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from lmgauge.declaration import verb
-from lmgauge.option_numbers import Count
+from lmgauge.base.declaration import verb
+from lmgauge.base.option_numbers import Count
 from lmgauge.settings import BleuOptions, ChrfOptions, NormalizationOptions, PublicTest, TerOptions
 
 if TYPE_CHECKING:

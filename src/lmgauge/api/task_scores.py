@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import PathLike
-from lmgauge.choices import Average
-from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Count
+from lmgauge.base.choices import Average
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Count
 from lmgauge.tasks.settings import ComparisonSettings, CorrelationSettings, Reading
 
 if TYPE_CHECKING:
@@ -351,7 +351,7 @@ def correlate_tables(
         -1.0
     """
     from lmgauge.api.evaluate import evaluate
-    from lmgauge.files import refuse_replacing
+    from lmgauge.base.files import refuse_replacing
     from lmgauge.models.registry import load_model
     from lmgauge.records.sources import find_sources
     from lmgauge.tasks.correlation import by_system, correlate_rows, read_table

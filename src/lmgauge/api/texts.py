@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import PathLike, Text, corpus_of, opened, refuse_field, refuse_output, text_of
-from lmgauge.choices import DEFAULT_FRACTIONS, DEFAULT_SEED, SplitBy
-from lmgauge.declaration import chosen, verb
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Count, Natural, Share
+from lmgauge.base.choices import DEFAULT_FRACTIONS, DEFAULT_SEED, SplitBy
+from lmgauge.base.declaration import chosen, verb
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Count, Natural, Share
 from lmgauge.settings import OverlapSettings, PoolReading, ReadingOptions, SelectionSettings
 
 if TYPE_CHECKING:

@@ -6,18 +6,18 @@ import os
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, refuse_field, refuse_output, saved
-from lmgauge.choices import SmoothingKind, VocabularyKind
-from lmgauge.declaration import verb
-from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.base.choices import SmoothingKind, VocabularyKind
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import MissingExtraError, UsageError
+from lmgauge.base.option_numbers import Count
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, NeuralTrainingSettings, RunSettings
-from lmgauge.option_numbers import Count
 from lmgauge.settings import KenlmForm, ReadingOptions, ScoringOptions, SpellerSettings, TrainingResources
 
 if TYPE_CHECKING:
     from lmgauge import NgramModel
+    from lmgauge.models.combined.spelling.model import SpelledModel
     from lmgauge.models.ngram.reading import Progress
-    from lmgauge.models.spelling.model import SpelledModel
     from lmgauge.models.training.loop import Watch
     from lmgauge.models.training.run import NeuralTraining
     from lmgauge.text.tokens import Tokenizer
@@ -84,8 +84,8 @@ def train(
         >>> lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2).types
         [4, 4]
     """
-    from lmgauge.models.spelling.learn import train_model
-    from lmgauge.progress import listener
+    from lmgauge.base.progress import listener
+    from lmgauge.models.combined.spelling.learn import train_model
 
     if kind in NEURAL_KINDS:
         raise UsageError(f"{kind} is a neural model; train it with train_neural")
@@ -212,14 +212,14 @@ def spell(
     """
     from pathlib import Path
 
-    from lmgauge.files import refuse_replacing
+    from lmgauge.base.files import refuse_replacing
+    from lmgauge.base.progress import say_progress
+    from lmgauge.models.combined.spelling.learn import learn_spelling
+    from lmgauge.models.combined.spelling.model import SpelledModel
+    from lmgauge.models.combined.spelling.storage import add_spelling, refuse_file
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.protocol import SPELLING_FOLDER
     from lmgauge.models.registry import open_unspelled
-    from lmgauge.models.spelling.learn import learn_spelling
-    from lmgauge.models.spelling.model import SpelledModel
-    from lmgauge.models.spelling.storage import add_spelling, refuse_file
-    from lmgauge.progress import say_progress
 
     corpus = corpus_of(train, reading).without_given("training")
     here = output is not None and isinstance(model, PATHS) and os.path.realpath(model) == os.path.realpath(output)

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, opened, refuse_field, text_of
-from lmgauge.choices import OverlapUnit
-from lmgauge.declaration import chosen, settings, verb
-from lmgauge.errors import InputError, UsageError
-from lmgauge.option_numbers import Count, Natural
+from lmgauge.base.choices import OverlapUnit
+from lmgauge.base.declaration import chosen, settings, verb
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.option_numbers import Count, Natural
 from lmgauge.settings import AuditSettings, DiagnosisSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def training_words(train: Corpus, threads: int | None, scored: Iterable[Segments
 def training_rungs(train: Corpus, threads: int | None, scored: Corpus) -> list[Baseline]:
     """Return the rungs of n-gram models of a training text, in bits per byte; none if a text can be read only once."""
     from lmgauge.api.baseline import NgramRungs, ngram_rungs
-    from lmgauge.temporaries import scratch_folder
+    from lmgauge.base.temporaries import scratch_folder
 
     if not (train.rereadable and scored.rereadable):
         return []

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import click
 
+from lmgauge.base.errors import InputError
+from lmgauge.base.option_numbers import read_number
 from lmgauge.cli.derive import Call
-from lmgauge.errors import InputError
-from lmgauge.option_numbers import read_number
 from lmgauge.report.calc import blocks
 
 _INSTEAD = ("perplexity", "cross_entropy", "bits_per_event", "p", "q")

@@ -16,10 +16,10 @@ from typing import Any, Literal, get_args, get_origin
 import click
 from click.core import ParameterSource
 
+from lmgauge.base.declaration import REQUIRED, Option, options_of, own_keywords, section_of
+from lmgauge.base.option_numbers import Bounds
 from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import NAMED_NUMBERS, NUMBER, PARSERS, CommaList, KindChoice, Parsed
-from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of
-from lmgauge.option_numbers import Bounds
 
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
 SHORT |= {"width": "-w", "score_only": "-b", "reference": "-r", "test_set": "-t", "language_pair": "-l", "plus_plus": "-p"}
@@ -103,7 +103,7 @@ class Call:
             verb: the first of the row if None.
             more: keywords in place of the user's.
         """
-        from lmgauge.progress import listening
+        from lmgauge.base.progress import listening
         from lmgauge.report.progress import progress
 
         called = verb or declared(self.row.verbs)[0]
@@ -143,7 +143,7 @@ class Call:
 
         blocks = blocks or document
         if self.as_json:
-            from lmgauge.json_text import to_json
+            from lmgauge.base.json_text import to_json
 
             click.echo(to_json(getattr(result, "to_dict", lambda: result)()), err=bool(self.aside))
         elif plain:
@@ -396,7 +396,7 @@ def _check_files(call: Call) -> None:
         return
     from glob import glob
 
-    from lmgauge.files import refuse_replacing
+    from lmgauge.base.files import refuse_replacing
     from lmgauge.report.page import check_installed
 
     if call.html == "-":

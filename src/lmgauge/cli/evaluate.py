@@ -55,8 +55,8 @@ def _table(call: Call) -> None:
 
 def _in_shards(call: Call) -> None:
     from lmgauge.api.inputs import corpus_of
+    from lmgauge.api.sharding.evaluation import EvaluationJob
     from lmgauge.cli.shards import run_in_shards
-    from lmgauge.cluster.evaluation import EvaluationJob
     from lmgauge.evaluation.results import Evaluation, Evaluations
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.text.reading_options import ReadingOptions

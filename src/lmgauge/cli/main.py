@@ -15,9 +15,9 @@ from typing import Any
 
 import click
 
+from lmgauge.base.errors import LmgaugeError, NotEnoughMemoryError
+from lmgauge.base.version import __version__
 from lmgauge.cli.commands import COMMANDS, SECTIONS
-from lmgauge.errors import LmgaugeError, NotEnoughMemoryError
-from lmgauge.version import __version__
 
 INTERRUPTED = 130
 
@@ -150,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         code = _output_failed(error)
     except Exception as error:
-        from lmgauge.plugins import broken_plugin
+        from lmgauge.base.plugins import broken_plugin
 
         if (message := broken_plugin(error)) is None:
             raise

@@ -12,8 +12,8 @@ from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say
 
 if TYPE_CHECKING:
-    from lmgauge.models.mixture.mixing import Mixture
-    from lmgauge.models.mixture.static import StaticMixture
+    from lmgauge.models.combined.mixture.mixing import Mixture
+    from lmgauge.models.combined.mixture.static import StaticMixture
 
 
 def prune(call: Call) -> None:
@@ -34,7 +34,7 @@ def mix(call: Call) -> None:
 
 def cache(call: Call) -> None:
     """Show the weight of the cache, and what it is worth."""
-    from lmgauge.models.spelling.model import parted
+    from lmgauge.models.combined.spelling.model import parted
 
     mixture: Any = parted(call())[0]
     _show_mixture(call, mixture, (call["model"], mixture.components[1].label))
@@ -82,7 +82,7 @@ def say_made(
 
 def sample(call: Call) -> None:
     """Print each text as it is drawn."""
-    from lmgauge.readable import for_output
+    from lmgauge.base.escaping import for_output
 
     texts = call()
     if call.as_json:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
+from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS
+from lmgauge.base.escaping import visible
+from lmgauge.base.option_numbers import Natural
 from lmgauge.cli.derive import Call, fields_of
-from lmgauge.option_numbers import Natural
-from lmgauge.readable import visible
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.divergence.divergence_result import CandidateDivergences, Divergence

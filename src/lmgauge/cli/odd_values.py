@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from lmgauge.choices import SMOOTHINGS
-from lmgauge.option_numbers import read_number
+from lmgauge.base.choices import SMOOTHINGS
+from lmgauge.base.option_numbers import read_number
 
 _FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 

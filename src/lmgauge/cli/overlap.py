@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lmgauge.base.option_numbers import Bounds
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say
-from lmgauge.option_numbers import Bounds
 
 
 def overlap(call: Call) -> None:
@@ -19,8 +19,8 @@ def overlap(call: Call) -> None:
     if "shard" in call.values:
         call.refuse(("run", "write_clean", "max_overlap", "html"), "does not go with --shard")
         from lmgauge.api.inputs import corpus_of, refuse_field
+        from lmgauge.api.sharding.overlap import OverlapJob
         from lmgauge.cli.shards import run_in_shards
-        from lmgauge.cluster.overlap import OverlapJob
         from lmgauge.text.overlap.overlap_settings import OverlapSettings
         from lmgauge.text.reading_options import ReadingOptions
 

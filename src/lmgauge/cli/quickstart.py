@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import PathLike
+from lmgauge.base.errors import InputError, MissingExtraError
+from lmgauge.base.files import OutputError
+from lmgauge.base.option_numbers import Count
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say, say_where
-from lmgauge.errors import InputError, MissingExtraError
-from lmgauge.files import OutputError
-from lmgauge.option_numbers import Count
 
 if TYPE_CHECKING:
-    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.models.combined.spelling.model import SpelledModel
 
 _FOLDER = "lmgauge-quickstart"
 _ORDERS = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
@@ -40,8 +40,8 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
     from tempfile import gettempdir
 
     from lmgauge import evaluate, report
-    from lmgauge.files import making_parents, naming
-    from lmgauge.temporaries import scratch_folder
+    from lmgauge.base.files import making_parents, naming
+    from lmgauge.base.temporaries import scratch_folder
 
     data = Path(__file__).parents[1] / "data"
     models = _trained(data / "quickstart-train.txt.xz", threads)
@@ -85,7 +85,7 @@ def show(call: Call) -> None:
 def _trained(text: Path, threads: int | None) -> dict[str, SpelledModel]:
     """Return the models by name: over the same words, so that one speller is for all."""
     from lmgauge.api.train import train
-    from lmgauge.progress import say_progress
+    from lmgauge.base.progress import say_progress
 
     models: dict[str, Any] = {}
     for name, order in _ORDERS.items():

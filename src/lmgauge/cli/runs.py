@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.api.inputs import PathLike
-from lmgauge.choices import ComparedMetric
+from lmgauge.base.choices import ComparedMetric
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say, say_where
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import PathLike
-from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
 from lmgauge.work.shard import Shard, Sharing
 
 if TYPE_CHECKING:
-    from lmgauge.cluster.shards import Job
+    from lmgauge.api.sharding.shards import Job
 
 
 @verb
@@ -23,7 +23,7 @@ def run_in_shards(*, job: Job, output: PathLike | None = None, sharing: Sharing 
     Raises:
         UsageError: both are asked for, or no folder is named.
     """
-    from lmgauge.cluster.shards import run_on_ray, run_shard
+    from lmgauge.api.sharding.shards import run_on_ray, run_shard
 
     if not isinstance(sharing.shard, Shard):
         return run_on_ray(job, sharing.ray or "", output)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import click
 
 from lmgauge.api.inputs import PathLike
-from lmgauge.choices import MOST_PASSAGES
+from lmgauge.base.choices import MOST_PASSAGES
+from lmgauge.base.declaration import settings
+from lmgauge.base.option_numbers import Bounds, Natural
 from lmgauge.cli.derive import Call, fields_of
 from lmgauge.cli.say import say
-from lmgauge.declaration import settings
-from lmgauge.option_numbers import Bounds, Natural
 
 if TYPE_CHECKING:
     from lmgauge.tasks.comparison import Systems
@@ -65,9 +65,9 @@ _ALONE = {
 
 def score(call: Call) -> None:
     """Score systems, or print each segment, or alignments; or count a shard."""
+    from lmgauge.api.sharding.task import TaskJob
     from lmgauge.api.task_scores import align_files, score_files, score_segments
     from lmgauge.cli.shards import run_in_shards
-    from lmgauge.cluster.task import TaskJob
     from lmgauge.report import task_pages, tasks
     from lmgauge.report.terminal import show
     from lmgauge.tasks.alignment import errors_by_system
@@ -186,7 +186,7 @@ def _of_segments(metric: TaskMetric, block: SegmentScores) -> Iterator[dict[str,
 
 
 def _print_json(objects: Iterator[dict[str, Any]]) -> None:
-    from lmgauge.json_text import to_json
+    from lmgauge.base.json_text import to_json
 
     for one in objects:
         click.echo(to_json(one, indent=None))

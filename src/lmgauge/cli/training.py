@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.train import train as train_ngrams
 from lmgauge.api.train import train_neural
+from lmgauge.base.files import refuse_replacing
+from lmgauge.base.progress import say_progress
 from lmgauge.cli.derive import Call, fields_of
 from lmgauge.cli.models import say_made
 from lmgauge.cli.say import say
-from lmgauge.files import refuse_replacing
 from lmgauge.models.training.settings import NEURAL_KINDS
-from lmgauge.progress import say_progress
 
 if TYPE_CHECKING:
     from lmgauge.models.training.loop import TrainingEvent

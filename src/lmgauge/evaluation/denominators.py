@@ -9,8 +9,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.scores import ScoreBatch
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.segments import Segments, count_text
 
 Block = TypeVar("Block", Segments, Segments | None)

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
+from lmgauge.base.progress import say_progress
+from lmgauge.base.result_list import Result
+from lmgauge.base.threads import thread_count
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.origin import Origin, bound_reasons
@@ -18,21 +22,17 @@ from lmgauge.evaluation.protocol_sums import ProtocolSums, ScoredPart
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.runs import Run, about, lockstep
 from lmgauge.evaluation.tally import SegmentSums, Tally
-from lmgauge.figures import FIGURES
+from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.perplexity import mean_segment_perplexity
+from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits, nats_to_scale, perplexity_from_nats
-from lmgauge.progress import say_progress
-from lmgauge.result_list import Result
 from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
+from lmgauge.scores.scoring import score_together
 from lmgauge.scores.table import cut
-from lmgauge.scoring import score_together
-from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.threads import thread_count
-from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.scores.context_policy import ContextPolicy
 
 # Log-probabilities may be rounded, to two decimals or to 16 bits: 1 % in p. What is looked for is off by far more.
 _ROUNDING = 0.01

@@ -8,20 +8,20 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import visible
+from lmgauge.base.files import naming
+from lmgauge.base.temporaries import scratch_folder
 from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import SCORES_FILE, RunFolders
 from lmgauge.evaluation.tally import Tally
-from lmgauge.files import naming
-from lmgauge.readable import visible
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, ScoreWriter, read_metadata, read_scores
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.imports.laying import rows, rows_on_text
 from lmgauge.scores.imports.log import Log
 from lmgauge.scores.imports.programs import Logs
-from lmgauge.temporaries import scratch_folder
 from lmgauge.text.documents import Corpus
 
 

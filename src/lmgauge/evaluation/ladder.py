@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import folder_named
+from lmgauge.base.result_columns import column, plain_values
+from lmgauge.base.result_list import Result, data_frame
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
@@ -25,12 +28,9 @@ from lmgauge.evaluation.output_files import evaluated
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep
 from lmgauge.evaluation.tally import Paired, SegmentSums, Tally
-from lmgauge.files import folder_named
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.result_columns import column, plain_values
-from lmgauge.result_list import Result, data_frame
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments, TextReport

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, ClassVar
 
-from lmgauge.choices import (
+from lmgauge.base.choices import (
     AUDIT_LEVELS,
     DEFAULT_BASE_SAMPLES,
     DEFAULT_BASE_TOP,
@@ -17,10 +17,10 @@ from lmgauge.choices import (
     BaseType,
     DiagnosisSection,
 )
-from lmgauge.declaration import settings
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Bounds, Count, Natural, Share
-from lmgauge.remote.addresses import PathLike
+from lmgauge.base.declaration import settings
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Bounds, Count, Natural, Share
+from lmgauge.base.remote.addresses import PathLike
 
 DEFAULT_CONTEXTS = 2000
 """Of a calibration."""
@@ -66,7 +66,7 @@ class Outputs:
                 if value:
                     raise UsageError(f"--{name} is about the rows of words: name a file for them (--per-word)")
         else:
-            from lmgauge.result_list import check_row_file
+            from lmgauge.base.result_list import check_row_file
 
             check_row_file(os.fspath(self.per_word))
         if self.to_stdout > 1:
@@ -74,7 +74,7 @@ class Outputs:
         if self.columns and self.output is None and self.per_token is None:
             raise UsageError("columns fill rows: name where they go, a run folder (-o) or a file for rows (--per-token)")
         if self.columns:
-            from lmgauge.distributions.columns import reductions_named
+            from lmgauge.scores.distributions.columns import reductions_named
 
             reductions_named(self.columns)
 
@@ -94,7 +94,7 @@ class Outputs:
         Raises:
             UsageError: the first of them.
         """
-        from lmgauge.files import refuse_replacing
+        from lmgauge.base.files import refuse_replacing
 
         # Several models have folders of their own in it.
         folder = self.output if models == 1 else None

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.decoding import decode
+from lmgauge.base.decoding import decode
 from lmgauge.numerics.intervals import UNKNOWN
-from lmgauge.signature import text_parts
+from lmgauge.numerics.signature import text_parts
+from lmgauge.scores.context_policy import ContextPolicy
 
 if TYPE_CHECKING:
-    from lmgauge.choices import Boundary
+    from lmgauge.base.choices import Boundary
     from lmgauge.models.protocol import LanguageModel
 
 

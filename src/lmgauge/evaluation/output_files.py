@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from lmgauge.context_policy import ContextPolicy
+from lmgauge.base.result_list import writing_rows, writing_table
 from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.evaluate import Watch, evaluate
 from lmgauge.evaluation.options import Outputs, with_kept
@@ -19,8 +19,8 @@ from lmgauge.evaluation.results import Evaluations
 from lmgauge.evaluation.runs import Run, RunFolders, lockstep, run_settings
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.result_list import writing_rows, writing_table
 from lmgauge.scores import EOS_KIND, KINDS, ScoreBatch
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -181,7 +181,7 @@ def evaluated(
             scored[i], own = WordRows.of_model(model, words, origin, outputs.columns)
             rows.append(own)
     elif outputs.columns:
-        from lmgauge.distributions.columns import WithColumns
+        from lmgauge.scores.distributions.columns import WithColumns
 
         scored = [WithColumns(model, outputs.columns) for model in models]
     with ExitStack() as stack:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.progress import say_progress
+from lmgauge.base.result_columns import plain_values
 from lmgauge.evaluation.audit.checks import Audit
 from lmgauge.evaluation.audit.runs import why_not_about
 from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS
@@ -24,8 +26,6 @@ from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.numerics.lower_bound import LowerBound, marked
-from lmgauge.progress import say_progress
-from lmgauge.result_columns import plain_values
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED
+from lmgauge.base.choices import DEFAULT_SEED
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.cuts import Cuts, range_words

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.denominators import Denominators, count_unspaced
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
-from lmgauge.protocols import PROTOCOLS, ScoringProtocol
 from lmgauge.scores import ScoreBatch
+from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.protocols import PROTOCOLS, ScoringProtocol
 from lmgauge.text.segments import Segments, count_text, is_white_space
 
 Ints = NDArray[np.int64]

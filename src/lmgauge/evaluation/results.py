@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.context_policy import ContextPolicy
+from lmgauge.base.result_columns import interval_columns
+from lmgauge.base.result_list import Result, ResultList, pandas_module
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.tally import ZeroEvent
-from lmgauge.figures import FIGURES
+from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.result_columns import interval_columns
-from lmgauge.result_list import Result, ResultList, pandas_module
+from lmgauge.scores.context_policy import ContextPolicy
 
 if TYPE_CHECKING:
     import pandas as pd

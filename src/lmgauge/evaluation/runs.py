@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from lmgauge.decoding import decode
-from lmgauge.digests import file_sha256
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.decoding import decode
+from lmgauge.base.digests import file_sha256
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import folder_named, is_special, local_path, locking, writing_directory
+from lmgauge.base.paths import read_json, write_json
+from lmgauge.base.version import __version__
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.files import folder_named, is_special, local_path, locking, writing_directory
-from lmgauge.places import read_json, write_json
+from lmgauge.numerics.signature import Signature
 from lmgauge.scores import ScoreBatch, ScoreWriter, SegmentReader, read_metadata, read_scores
-from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus, ReadingOptions
 from lmgauge.text.segments import Segments
-from lmgauge.version import __version__
 from lmgauge.work.manifest import changed_file, sealed
 
 if TYPE_CHECKING:

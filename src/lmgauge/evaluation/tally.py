@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.intervals import Spread, spread
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch

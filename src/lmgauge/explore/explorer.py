@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import visible_on_page
+from lmgauge.base.temporaries import scratch_folder
 from lmgauge.evaluation.runs import Run, open_run, with_distinct_names
 from lmgauge.explore.index import Index
 from lmgauge.explore.selection import Selections, column_names
-from lmgauge.readable import visible_on_page
-from lmgauge.temporaries import scratch_folder
 
 if TYPE_CHECKING:
     from lmgauge.explore.playground import Playground

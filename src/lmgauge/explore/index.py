@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.digests import file_sha256
-from lmgauge.errors import InputError, LmgaugeError
+from lmgauge.base.digests import file_sha256
+from lmgauge.base.errors import InputError, LmgaugeError
 from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.ranges import exact_sums

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from lmgauge.api.inputs import PATHS, Model, PathLike
 from lmgauge.api.verdicts import RunText
-from lmgauge.declaration import chosen, verb
-from lmgauge.errors import UsageError
+from lmgauge.base.declaration import chosen, verb
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Bounds
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.option_numbers import Bounds
 
 if TYPE_CHECKING:
     import socket

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.base.escaping import visible_on_page
 from lmgauge.evaluation.passages import Spans, TopTokens, lead_of, spelled_parts
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import packed, shown_text
 from lmgauge.scores import SEPARATOR, SPELLING
 

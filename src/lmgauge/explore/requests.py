@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from lmgauge.decoding import Meta, Whole
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.decoding import Meta, Whole
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.explore.passages import item_at
 from lmgauge.explore.playground import LONGEST_TEXT
 from lmgauge.explore.selection import Choice

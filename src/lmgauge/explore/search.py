@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 
 if TYPE_CHECKING:
     from lmgauge.explore.index import Index

@@ -10,7 +10,7 @@ import hmac
 import re
 from typing import TYPE_CHECKING
 
-from lmgauge.errors import needing
+from lmgauge.base.errors import needing
 
 with needing("starlette", extra="explore"):
     from starlette.exceptions import HTTPException

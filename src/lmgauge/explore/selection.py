@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.decoding import Meta
-from lmgauge.errors import UsageError
+from lmgauge.base.decoding import Meta
+from lmgauge.base.errors import UsageError
+from lmgauge.base.escaping import first_few, visible_on_page
 from lmgauge.explore.index import NO_DOCUMENT, Index
 from lmgauge.explore.search import Search
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.intervals import ratio_interval, spread
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
-from lmgauge.readable import first_few, visible_on_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable

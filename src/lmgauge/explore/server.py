@@ -7,14 +7,14 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.decoding import decode
-from lmgauge.errors import LmgaugeError, UsageError, needing
+from lmgauge.base.decoding import decode
+from lmgauge.base.errors import LmgaugeError, UsageError, needing
+from lmgauge.base.escaping import visible_on_page
+from lmgauge.base.json_text import plain
+from lmgauge.base.version import __version__
 from lmgauge.explore import requests
 from lmgauge.explore.security import HEADERS, LOOPBACK, body_of, check, cookie_name
-from lmgauge.json_text import plain
-from lmgauge.readable import visible_on_page
 from lmgauge.report.page import asset, environment, policy
-from lmgauge.version import __version__
 
 with needing("starlette", extra="explore"):
     from starlette.concurrency import run_in_threadpool

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lmgauge.decoding import Meta, Whole
-from lmgauge.errors import InputError
+from lmgauge.base.decoding import Meta, Whole
+from lmgauge.base.errors import InputError
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import exact_costs, exact_to_nats
 from lmgauge.numerics.units import nats_to_bits

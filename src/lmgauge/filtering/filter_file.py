@@ -12,9 +12,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import Format
-from lmgauge.errors import InputError
-from lmgauge.files import naming
+from lmgauge.base.choices import Format
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import naming
+from lmgauge.base.json_text import to_json
+from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.filtering.documents import Documents, DocumentScores, Groups, label_of
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
@@ -22,14 +24,12 @@ from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.results import EXAMPLES, Drawn, Example, PlanSummary, Problem, Tally, example_text
 from lmgauge.filtering.rules import BUCKETS, REASONS, Judgement, Reason, judge, rule_lines
 from lmgauge.filtering.scorer import CHOSEN, Model, Scorer
-from lmgauge.json_text import to_json
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.numerics.signature import Signature
 from lmgauge.records.compression import writing_packed
 from lmgauge.records.formats import reader_of, writer_of
 from lmgauge.records.records import BLOCK_BYTES, Column, Fields, RawBlock, RecordReader, ScoredRecords
 from lmgauge.records.sources import Source
-from lmgauge.signature import Signature
-from lmgauge.threads import map_in_order, thread_count
 
 Progress = Callable[[int], None]
 _SEED = 1  # of the examples that are drawn

@@ -11,10 +11,15 @@ from dataclasses import asdict
 from threading import Lock
 from typing import Any
 
-from lmgauge.choices import Format
-from lmgauge.digests import digest
-from lmgauge.errors import InputError, UsageError
-from lmgauge.files import refuse_replacing, writing
+from lmgauge.base.choices import Format
+from lmgauge.base.digests import digest
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import first_few
+from lmgauge.base.files import refuse_replacing, writing
+from lmgauge.base.paths import exists, file_state, make_folder, open_reading
+from lmgauge.base.progress import say_progress
+from lmgauge.base.remote.addresses import is_remote, joined, shown_name
+from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.filtering.documents import Documents, Groups
 from lmgauge.filtering.filter_file import FileJob, FilterPlan, filter_file, refuse_nothing
 from lmgauge.filtering.options import FilterWork
@@ -22,14 +27,9 @@ from lmgauge.filtering.percentile_sample import Floats, Keys, PercentileSample, 
 from lmgauge.filtering.percentiles import LEAST_DOCUMENTS, Percentiles
 from lmgauge.filtering.results import FilteredDocuments, PlanSummary, Tally
 from lmgauge.filtering.rules import BUCKETS
-from lmgauge.places import exists, file_state, make_folder, open_reading
-from lmgauge.progress import say_progress
-from lmgauge.readable import first_few
 from lmgauge.records.formats import format_of, reader_of, split_compression
 from lmgauge.records.records import BLOCK_BYTES, RawBlock
 from lmgauge.records.sources import STDIN, Source, find_sources
-from lmgauge.remote.addresses import is_remote, joined, shown_name
-from lmgauge.threads import map_in_order, thread_count
 from lmgauge.work.manifest import decode_facts, described, difference, read_manifest, refuse_other, write_manifest
 from lmgauge.work.ray_engine import run_tasks
 

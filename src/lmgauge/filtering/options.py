@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar
 
-from lmgauge.choices import DEFAULT_SEED, BadRecordPolicy, ErrorPolicy, Format, ProperSmoothing
-from lmgauge.declaration import settings
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import AtLeastOne, Bounds, Count, Natural, Share
+from lmgauge.base.choices import DEFAULT_SEED, BadRecordPolicy, ErrorPolicy, Format, ProperSmoothing
+from lmgauge.base.declaration import settings
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import AtLeastOne, Bounds, Count, Natural, Share
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.work.shard import Shard, Sharing
 
@@ -178,7 +178,7 @@ class FilterRules:
             UsageError: the model that counts is not there, percentiles are needed and not there or those of another model,
                 or buckets are asked for and several models count.
         """
-        from lmgauge.readable import first_few
+        from lmgauge.base.escaping import first_few
 
         if self.judged_by is not None and self.judged_by not in models:
             raise UsageError(f"the rules name model {self.judged_by!r}; there are {first_few(models)}")

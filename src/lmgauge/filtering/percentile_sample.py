@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED, SAMPLE_SIZE
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import DEFAULT_SEED, SAMPLE_SIZE
+from lmgauge.base.errors import UsageError
 from lmgauge.filtering.documents import MOST_GROUPS, Groups
 from lmgauge.numerics.mixing import GOLDEN, mixed
 

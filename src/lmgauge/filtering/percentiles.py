@@ -24,20 +24,20 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from lmgauge.decoding import Meta, Perplexity, Whole, decode
-from lmgauge.errors import InputError, UsageError
-from lmgauge.files import writing
+from lmgauge.base.decoding import Meta, Perplexity, Whole, decode
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import first_few
+from lmgauge.base.files import writing
+from lmgauge.base.json_text import to_json
+from lmgauge.base.paths import open_reading
+from lmgauge.base.remote.addresses import shown_name
+from lmgauge.base.result_list import Result
+from lmgauge.base.version import __version__
 from lmgauge.filtering.documents import MOST_GROUPS
 from lmgauge.filtering.options import BY, PERCENTS, check_percent, percent_name
 from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample
-from lmgauge.json_text import to_json
 from lmgauge.numerics.proportions import binomial_quantiles
-from lmgauge.places import open_reading
-from lmgauge.readable import first_few
-from lmgauge.remote.addresses import shown_name
-from lmgauge.result_list import Result
-from lmgauge.signature import Signature
-from lmgauge.version import __version__
+from lmgauge.numerics.signature import Signature
 
 NAMES = tuple(map(percent_name, PERCENTS))
 _TENTHS = [round(10 * percent) for percent in PERCENTS]

@@ -10,11 +10,11 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.decoding import Meta, Perplexity, Whole
+from lmgauge.base.decoding import Meta, Perplexity, Whole
+from lmgauge.base.result_columns import plain_values
+from lmgauge.base.result_list import Tabled
 from lmgauge.filtering.documents import MOST_GROUPS, OTHERS, CorpusTotals, DocumentScores, Groups, Sums, added
 from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Judgement, Reason
-from lmgauge.result_columns import plain_values
-from lmgauge.result_list import Tabled
 
 K = TypeVar("K", bound=str | None)
 STAYS = REASONS[0]

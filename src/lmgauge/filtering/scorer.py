@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmgauge.choices import BadRecordPolicy
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.choices import BadRecordPolicy
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.threads import OfProcess
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.filtering.documents import FIGURES, Documents, DocumentScores, DocumentSums, labels_of, split_lines
 from lmgauge.filtering.options import RecordOptions
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import Backend, LanguageModel, completed
 from lmgauge.models.registry import load_model, model_names
 from lmgauge.models.segment_totals import sum_segments
+from lmgauge.numerics.signature import Signature, text_parts
 from lmgauge.records.records import name_taken
-from lmgauge.signature import Signature, text_parts
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
 from lmgauge.text.work_units import pieces
-from lmgauge.threads import OfProcess
-from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,8 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, UsageError
-from lmgauge.files import making_parents, refuse_replacing
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import making_parents, refuse_replacing
+from lmgauge.base.progress import say_progress
+from lmgauge.base.remote.addresses import is_remote
+from lmgauge.base.result_list import Result
+from lmgauge.base.threads import map_in_order, thread_count
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.filtering.filter_file import FileJob
 from lmgauge.filtering.filter_files import jobs_of
 from lmgauge.filtering.options import SelectionSettings
@@ -33,20 +38,15 @@ from lmgauge.filtering.results import Bins, example_text
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.training import train_ngram
 from lmgauge.models.segment_totals import SumsBlocks
+from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.progress import say_progress
 from lmgauge.records.formats import reader_of, writer_of
 from lmgauge.records.records import BLOCK_BYTES, Fields, ScoredRecords
 from lmgauge.records.sources import STDIN
-from lmgauge.remote.addresses import is_remote
-from lmgauge.result_list import Result
-from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.text.split import random_keys
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
-from lmgauge.threads import map_in_order, thread_count
-from lmgauge.version import NUMBERS_VERSION
 
 Floats = NDArray[np.float64]
 Sizes = NDArray[np.uint32]

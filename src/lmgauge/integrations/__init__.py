@@ -7,6 +7,6 @@ The names of `__init__.pyi` are imported on first use, each with its library, wh
 Besides, these may import `lmgauge.api` and all that it may; nothing of ours imports them.
 """
 
-from lmgauge.public_names import lazy
+from lmgauge.base.public_names import lazy
 
 __getattr__, __dir__, __all__ = lazy(__name__, __file__)

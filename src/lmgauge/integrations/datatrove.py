@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.base.errors import MissingExtraError, UsageError
+from lmgauge.base.option_numbers import check_whole
 from lmgauge.filtering.documents import FIGURES, Documents, DocumentScores, label_of
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
-from lmgauge.option_numbers import check_whole
 
 try:
     from datatrove.data import Document, DocumentsPipeline

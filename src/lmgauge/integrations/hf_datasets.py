@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.filtering.documents import Documents, DocumentScores, label_of
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer

@@ -13,11 +13,11 @@ import numpy as np
 
 from lmgauge.api.evaluate import evaluate
 from lmgauge.api.inputs import PathLike, Text, corpus_of
-from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
+from lmgauge.base.errors import LmgaugeError, MissingExtraError, UsageError
+from lmgauge.base.files import folder_named
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.figures import FIGURES
-from lmgauge.files import folder_named
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.numerics.figures import FIGURES
 
 try:
     import torch

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import Text
-from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.base.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.integrations.in_memory import NamedTexts, checked_network
 from lmgauge.models.network.options import ScoringOptions

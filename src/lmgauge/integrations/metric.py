@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, Literal, cast, get_args
 
-from lmgauge.errors import InputError, MissingExtraError, UsageError
-from lmgauge.figures import FIGURES, FigureName
+from lmgauge.base.errors import InputError, MissingExtraError, UsageError
+from lmgauge.numerics.figures import FIGURES, FigureName
 from lmgauge.numerics.units import nats_to_scale
 
 try:

@@ -8,7 +8,7 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.errors import ModelFileError
+from lmgauge.base.errors import ModelFileError
 from lmgauge.filtering.options import FilterRules
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, checked_table, sendable_scorer
 

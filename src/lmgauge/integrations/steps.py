@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmgauge.api.inputs import PATHS
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.filtering.documents import DocumentScores, Groups, labels_of
 from lmgauge.filtering.filter_file import FilterPlan
 from lmgauge.filtering.options import FilterRules, RecordOptions

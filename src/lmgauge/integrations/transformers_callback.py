@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import PathLike, Text
-from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.base.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.integrations.in_memory import NamedTexts
 from lmgauge.models.network.options import ScoringOptions

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.protocol import LanguageModel, completed
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, GivenTokens, ScoreBatch
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.encoding import Encoded, ReservedPolicy, encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from lmgauge.choices import ReservedPolicy, VocabularyKind
-from lmgauge.declaration import settings
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Bounds, Count
+from lmgauge.base.choices import ReservedPolicy, VocabularyKind
+from lmgauge.base.declaration import settings
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Bounds, Count
 
 if TYPE_CHECKING:
     from lmgauge.text.tokens import Tokenizer

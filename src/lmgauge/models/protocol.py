@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkabl
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.digests import digest
-from lmgauge.errors import InputError, ModelFileError, UsageError
-from lmgauge.files import is_special, read_regular
-from lmgauge.json_text import from_json
+from lmgauge.base.digests import digest
+from lmgauge.base.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.files import is_special, read_regular
+from lmgauge.base.json_text import from_json
 from lmgauge.scores import ScoreBatch
+from lmgauge.scores.context_policy import ContextPolicy
 
 if TYPE_CHECKING:
-    from lmgauge.choices import ReservedPolicy
+    from lmgauge.base.choices import ReservedPolicy
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.models.network.tokens import TokenMap
     from lmgauge.models.network.torch.journal import Journal
@@ -373,7 +373,7 @@ def digest_of(config: Mapping[str, object]) -> str:
 
 def read_own_config(path: Path, kind: type[T], model_type: str, version: int, remedy: str, *, sealed: bool = True) -> T:
     """Return the config.json of a model of ours, once its version is known to be read here, and its checksum to be right."""
-    from lmgauge.decoding import decode  # loads a library, which what reads no model does without
+    from lmgauge.base.decoding import decode  # loads a library, which what reads no model does without
 
     config = read_config(path, own=True)
     named, written = config.get("model_type"), config.get("format_version")

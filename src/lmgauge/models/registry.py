@@ -1,6 +1,6 @@
 """Where models come from, and where they are written to: folders, by their `model_type`; files; servers; names on a hub.
 
-Each kind is a row of `MODELS`, or the entry point of another package (see `lmgauge.plugins`): a name, the `model_type` of
+Each kind is a row of `MODELS`, or the entry point of another package (see `lmgauge.base.plugins`): a name, the `model_type` of
 folders, the ending of files or what addresses begin with, and a function `load(path, options) -> LanguageModel`. The path is
 a `pathlib.Path`, an address a string.
 
@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmgauge.choices import KENLM_ENDINGS, KENLM_MAGIC
-from lmgauge.declaration import chosen, verb
-from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
-from lmgauge.files import local_path
+from lmgauge.base.choices import KENLM_ENDINGS, KENLM_MAGIC
+from lmgauge.base.declaration import chosen, verb
+from lmgauge.base.errors import MissingExtraError, ModelFileError, UsageError
+from lmgauge.base.files import local_path
+from lmgauge.base.plugins import Plugins
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import (
     OF_PROCESSES,
@@ -33,14 +34,13 @@ from lmgauge.models.protocol import (
     read_config,
 )
 from lmgauge.models.scored_text import ScoresStrings
-from lmgauge.plugins import Plugins
 
 MODELS = Plugins(
     "models",
     """
-    lmgauge-cache = lmgauge.models.cache_model:load_cache
-    lmgauge-class-ngram = lmgauge.models.class_model:load_class_model
-    lmgauge-mixture = lmgauge.models.mixture.model:load_mixture
+    lmgauge-cache = lmgauge.models.combined.cache_model:load_cache
+    lmgauge-class-ngram = lmgauge.models.combined.class_model:load_class_model
+    lmgauge-mixture = lmgauge.models.combined.mixture.model:load_mixture
     lmgauge-ngram = lmgauge.models.registry:load_ngrams
     .arpa = lmgauge.models.registry:load_ngrams
     .binary = lmgauge.models.registry:load_ngrams
@@ -139,7 +139,7 @@ def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageMode
     model = _load_folder(path, name, options)
     if not os.path.lexists(path / SPELLING_FOLDER):
         return model
-    from lmgauge.models.spelling.model import load_spelling
+    from lmgauge.models.combined.spelling.model import load_spelling
 
     return load_spelling(path, model)
 

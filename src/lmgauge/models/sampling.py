@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED
-from lmgauge.contexts import GrowingContext
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import DEFAULT_SEED
+from lmgauge.base.errors import UsageError
+from lmgauge.base.paths import refuse_file_names
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.places import refuse_file_names
+from lmgauge.scores.contexts import GrowingContext
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 
 if TYPE_CHECKING:
-    from lmgauge.models.spelling.incremental_decoding import EventWriter, Step
+    from lmgauge.models.combined.spelling.incremental_decoding import EventWriter, Step
 
 _LONGEST_WORD = 1000  # letters that are drawn before a word ends at the next place where it can
 

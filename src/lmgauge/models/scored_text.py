@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, cast, over
 
 import numpy as np
 
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.base.errors import ModelFileError, UsageError
+from lmgauge.base.paths import refuse_file_names
+from lmgauge.base.result_list import ResultList, Tabled, data_frame
+from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.models.ngram.states import ScoredMany, StepsWords
 from lmgauge.models.protocol import Traits
 from lmgauge.numerics.units import perplexity_from_nats
-from lmgauge.places import refuse_file_names
-from lmgauge.result_list import ResultList, Tabled, data_frame
 from lmgauge.scores import KINDS, OOV, SPELLED, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
+from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.segments import Segments
-from lmgauge.threads import map_in_order, thread_count
 
 Ints = NDArray[np.int64]
 SumArrays = tuple[Ints, NDArray[np.uint64], Ints, Ints, Ints, Ints]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.numerics.exact import Floats, exact_sum
 
 SUM_TOLERANCE = 1e-6

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 
 Statistics = NDArray[np.int64]
 """int64 [rows, columns]; any rows may be added up."""

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.numerics.checks import refuse
 from lmgauge.numerics.exact import Floats, Ints, exact_sum
 

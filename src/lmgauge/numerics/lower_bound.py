@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NoReturn, TypeVar
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 
 Figure = TypeVar("Figure", float, float | None)
 

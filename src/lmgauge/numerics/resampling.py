@@ -25,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import MOST, check_whole
+from lmgauge.base.threads import run_ranges, thread_count
 from lmgauge.numerics.exact import Floats
 from lmgauge.numerics.grouped_sums import Statistics
 from lmgauge.numerics.intervals import (
@@ -35,8 +37,6 @@ from lmgauge.numerics.intervals import (
     Spread,
     spread_of,
 )
-from lmgauge.option_numbers import MOST, check_whole
-from lmgauge.threads import run_ranges, thread_count
 
 DEFAULT_RESAMPLES = 1_000
 """Of the bootstrap."""

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from lmgauge.figures import Scale
 from lmgauge.numerics.checks import as_real_array, refuse
 from lmgauge.numerics.exact import Floats
+from lmgauge.numerics.figures import Scale
 
 LN_2 = math.log(2.0)
 """Nats in one bit."""

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from io import BufferedReader
 from typing import IO, BinaryIO, cast
 
-from lmgauge.errors import InputError, needing
-from lmgauge.files import reason_of, writing
-from lmgauge.places import open_reading
+from lmgauge.base.errors import InputError, needing
+from lmgauge.base.files import reason_of, writing
+from lmgauge.base.paths import open_reading
 from lmgauge.records.formats import split_compression
 from lmgauge.records.sources import STDIN, Source
 

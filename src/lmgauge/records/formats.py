@@ -6,8 +6,8 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmgauge.choices import Format
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.choices import Format
+from lmgauge.base.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from lmgauge.records.records import Fields, RecordReader, RecordWriter

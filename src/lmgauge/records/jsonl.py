@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
-from lmgauge.json_text import from_json, to_json
+from lmgauge.base.errors import InputError
+from lmgauge.base.json_text import from_json, to_json
 from lmgauge.records.lines import PackedLines, ReaderOfLines
 from lmgauge.records.records import (
     BAD_RECORD,

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
-from lmgauge.files import naming
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import naming
 from lmgauge.records.compression import read_chunks, writing_packed
 from lmgauge.records.records import (
     BLOCK_BYTES,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import Format
-from lmgauge.errors import InputError
-from lmgauge.files import naming, writing_or_printing
+from lmgauge.base.choices import Format
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import naming, writing_or_printing
 from lmgauge.records.compression import file_errors
 from lmgauge.records.parquet_files import batches_of, open_parquet, refuse_missing_rows
 from lmgauge.records.records import (

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, TypeGuard
 
-from lmgauge.errors import InputError
-from lmgauge.files import regular
-from lmgauge.remote.addresses import FileState, is_remote
-from lmgauge.remote.reading import Parts
-from lmgauge.remote.stores import opened
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import regular
+from lmgauge.base.remote.addresses import FileState, is_remote
+from lmgauge.base.remote.reading import Parts
+from lmgauge.base.remote.stores import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa

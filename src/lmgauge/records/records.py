@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import Format
-from lmgauge.errors import InputError
+from lmgauge.base.choices import Format
+from lmgauge.base.errors import InputError
 from lmgauge.records.utf8 import find_problem
 
 if TYPE_CHECKING:

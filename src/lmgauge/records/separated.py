@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import Format
-from lmgauge.errors import InputError
+from lmgauge.base.choices import Format
+from lmgauge.base.errors import InputError
 from lmgauge.records.jsonl import json_values
 from lmgauge.records.lines import PackedLines, ReaderOfLines, last_newline, line_blocks
 from lmgauge.records.records import (

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import cast
 
-from lmgauge.choices import FORMATS, Format
-from lmgauge.errors import InputError, UsageError
-from lmgauge.files import reason_of
-from lmgauge.places import expand, file_states
+from lmgauge.base.choices import FORMATS, Format
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import reason_of
+from lmgauge.base.paths import expand, file_states
+from lmgauge.base.remote.addresses import FileState, is_remote, shown_name
 from lmgauge.records.formats import BY_SUFFIX, FORMATS_OF_RECORDS, RECORD_ENDINGS, format_of, reader_of, split_compression
 from lmgauge.records.records import Fields, Row
-from lmgauge.remote.addresses import FileState, is_remote, shown_name
 
 STDIN = "-"
 

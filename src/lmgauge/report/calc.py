@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lmgauge.report.blocks import ChartData, Column, Document, Heading, Lines, Table, Text, labels, notes, series
 
 if TYPE_CHECKING:
-    from lmgauge.information.calculation import CalcResult
+    from lmgauge.numerics.information.calculation import CalcResult
 
 _MOST_BARS = 60
 _EVENTS = ("cross-entropy = -(log-probability) / events",)

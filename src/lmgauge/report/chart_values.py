@@ -14,8 +14,8 @@ from statistics import median
 from typing import Any
 from urllib.parse import quote
 
+from lmgauge.base.escaping import visible_on_page as visible
 from lmgauge.numerics.lower_bound import LowerBound
-from lmgauge.readable import visible_on_page as visible
 from lmgauge.report.blocks import ChartData, Series
 
 Row = dict[str, Any]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.results import ROUNDING, Comparison, Comparisons, Difference
-from lmgauge.figures import TITLES
+from lmgauge.numerics.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words, p_equals, percent

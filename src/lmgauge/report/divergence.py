@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from lmgauge.base.memory import size_in_words
+from lmgauge.base.result_columns import columns_of
 from lmgauge.evaluation.divergence.candidates import KL
 from lmgauge.evaluation.divergence.divergence_result import (
     CandidateDivergences,
@@ -17,13 +19,11 @@ from lmgauge.evaluation.divergence.divergence_result import (
     WorstToken,
 )
 from lmgauge.evaluation.slicing.sums import Slices
-from lmgauge.memory import size_in_words
 from lmgauge.numerics.units import bits_to_nats
 from lmgauge.report import blocks as doc
 from lmgauge.report.comparison import change_cells
 from lmgauge.report.formats import in_words, listed, number, p_equals, percent
 from lmgauge.report.slices import slice_kind
-from lmgauge.result_columns import columns_of
 
 Row = tuple[str, doc.Number, doc.Cell]
 _AROUND = 40  # characters of context to show

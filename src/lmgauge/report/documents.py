@@ -10,11 +10,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.errors import MissingExtraError, UsageError
-from lmgauge.files import making_parents, writing
+from lmgauge.base.display import Shown
+from lmgauge.base.errors import MissingExtraError, UsageError
+from lmgauge.base.files import making_parents, writing
 from lmgauge.report.blocks import Block, ChartData, Document, Verdict, named
 from lmgauge.report.formats import names_in_brief
-from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.overview import Overview

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.digests import digest
-from lmgauge.errors import UsageError, needing
-from lmgauge.files import making_parents, writing
+from lmgauge.base.digests import digest
+from lmgauge.base.errors import UsageError, needing
+from lmgauge.base.files import making_parents, writing
 from lmgauge.report.blocks import ChartData, named
 from lmgauge.report.charts import FONT, specification
 

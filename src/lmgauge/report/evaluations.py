@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.results import Evaluation, comparison_notes
-from lmgauge.figures import FIGURES, Figure
+from lmgauge.numerics.figures import FIGURES, Figure
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
-from lmgauge.protocols import PROTOCOLS
 from lmgauge.report import blocks as doc
+from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.protocols import PROTOCOLS
 
 
 def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:

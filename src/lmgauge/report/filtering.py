@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from lmgauge.filtering.options import PERCENTS
 from lmgauge.numerics.lower_bound import marked
+from lmgauge.numerics.signature import Signature
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, in_words, number, percent, share_of
-from lmgauge.signature import Signature
 
 if TYPE_CHECKING:
     from lmgauge.filtering.percentiles import Percentiles

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.errors import install_command
-from lmgauge.figures import FIGURES
+from lmgauge.base.errors import install_command
+from lmgauge.numerics.figures import FIGURES
 from lmgauge.report import blocks as doc
 from lmgauge.report import models
 from lmgauge.report.formats import in_words, number, percent
 
 if TYPE_CHECKING:
     from lmgauge.api.doctor import Checkup
-    from lmgauge.cluster.shards import FinishedShard
-    from lmgauge.installation.requirements import Library
+    from lmgauge.api.installation.requirements import Library
+    from lmgauge.api.sharding.shards import FinishedShard
     from lmgauge.text.split import SplitText
 
 _DIGEST = re.compile("[0-9a-f]{64}")

@@ -12,11 +12,11 @@ from lmgauge.report.formats import change, counted, number, percent
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.diagnosis.results import Diagnosis
-    from lmgauge.models.mixture.mixing import Mixture, MixtureFit
-    from lmgauge.models.mixture.static import StaticMixture
+    from lmgauge.models.combined.mixture.mixing import Mixture, MixtureFit
+    from lmgauge.models.combined.mixture.static import StaticMixture
+    from lmgauge.models.combined.spelling.model import SpelledModel
+    from lmgauge.models.combined.spelling.whitespace_model import SeparatorModel
     from lmgauge.models.ngram.pruning import PrunedModel
-    from lmgauge.models.spelling.model import SpelledModel
-    from lmgauge.models.spelling.whitespace_model import SeparatorModel
     from lmgauge.models.training.run import NeuralTraining
 
 # -- training -----------------------------------------------------------------------------------------------------------

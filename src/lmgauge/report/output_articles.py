@@ -8,7 +8,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from lmgauge.readable import visible_on_page as clean
+from lmgauge.base.escaping import visible_on_page as clean
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words
 from lmgauge.tasks.alignment import Alignment

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.base.escaping import visible_on_page
 from lmgauge.evaluation.passages import Spans, TopTokens
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.readable import visible_on_page
 from lmgauge.scores import SEPARATOR, SPELLING
 
 BITS_STEP = 0.05

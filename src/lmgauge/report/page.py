@@ -14,14 +14,14 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.digests import digest
-from lmgauge.errors import needing
-from lmgauge.readable import visible_on_page
+from lmgauge.base.digests import digest
+from lmgauge.base.errors import needing
+from lmgauge.base.escaping import visible_on_page
+from lmgauge.base.version import __version__
 from lmgauge.report import blocks as doc
 from lmgauge.report.chart_values import link
 from lmgauge.report.formats import in_words
 from lmgauge.report.packing import BITS_STEP, KL_STEP, packed, shown_text
-from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template

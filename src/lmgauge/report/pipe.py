@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-from lmgauge.readable import readable
+from lmgauge.base.escaping import readable
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words
 

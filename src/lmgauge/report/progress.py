@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lmgauge.readable import visible
+from lmgauge.base.escaping import visible
 
 if TYPE_CHECKING:
-    from lmgauge.progress import Listener
+    from lmgauge.base.progress import Listener
 
 _FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 10.0, 30.0
 

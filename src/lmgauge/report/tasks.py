@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from lmgauge.choices import Average
+from lmgauge.base.choices import Average
 from lmgauge.numerics.intervals import Interval
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, in_words, p_equals, percent

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import Format
-from lmgauge.errors import InputError
-from lmgauge.files import writing
-from lmgauge.json_text import from_json
-from lmgauge.places import file_state
+from lmgauge.base.choices import Format
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import writing
+from lmgauge.base.json_text import from_json
+from lmgauge.base.paths import file_state
 from lmgauge.records.formats import RECORD_ENDINGS, format_of, reader_of, split_compression
 from lmgauge.records.parquet_files import batches_of, is_parquet, open_parquet
 from lmgauge.records.records import Fields

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores.table import GivenTokens, ScoreBatch, cut, join_batches
 from lmgauge.text.segments import Segments
 from lmgauge.text.work_units import pieces

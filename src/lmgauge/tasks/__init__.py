@@ -24,6 +24,6 @@ top; a metric is statistics per segment and one function of their sum, so corpus
 significance are one mechanism. May import `text`, `numerics` and `_kernels`; never a model, `report` or `cli`.
 """
 
-from lmgauge.public_names import lazy
+from lmgauge.base.public_names import lazy
 
 __getattr__, __dir__, __all__ = lazy(__name__, __file__)

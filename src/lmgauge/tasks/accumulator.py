@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import UnitSums, document_sums
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN
 from lmgauge.numerics.resampling import Estimate

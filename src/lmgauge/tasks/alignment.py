@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import UsageError
-from lmgauge.places import refuse_file_names
-from lmgauge.result_list import Tabled
-from lmgauge.shown import Shown
+from lmgauge.base.display import Shown
+from lmgauge.base.errors import UsageError
+from lmgauge.base.paths import refuse_file_names
+from lmgauge.base.result_list import Tabled
 from lmgauge.tasks.metrics.error_rates import UNITS, EditRate
 from lmgauge.tasks.texts import ParallelSegments, Texts
 

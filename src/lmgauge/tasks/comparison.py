@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
+from lmgauge.base.result_list import ResultList
 from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.significance import holm
-from lmgauge.result_list import ResultList
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.significance import (

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from lmgauge.choices import DEFAULT_SEED
-from lmgauge.errors import InputError, UsageError
-from lmgauge.figures import FIGURES
-from lmgauge.json_text import from_json
+from lmgauge.base.choices import DEFAULT_SEED
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import first_few
+from lmgauge.base.json_text import from_json
+from lmgauge.base.result_list import Tabled
 from lmgauge.numerics.correlation import (
     average_ranks,
     kendall_interval,
@@ -22,13 +23,12 @@ from lmgauge.numerics.correlation import (
     spearman_interval,
     spearman_rho,
 )
+from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.lower_bound import LowerBound, marked
-from lmgauge.readable import first_few
 from lmgauge.records.compression import read_chunks
 from lmgauge.records.formats import split_compression
 from lmgauge.records.records import BLOCK_BYTES
 from lmgauge.records.sources import find_sources, table_rows
-from lmgauge.result_list import Tabled
 from lmgauge.tasks.settings import CorrelationSettings
 
 PERMUTATIONS = 100_000

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.tasks.settings import NormalizationOptions
 from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.tasks.texts import Texts

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.records.sources import Source, find_sources
 from lmgauge.tasks.settings import Reading
 from lmgauge.tasks.texts import Block, Integers, References, Texts

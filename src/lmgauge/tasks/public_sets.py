@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 
-from lmgauge.choices import BleuTokenizer
-from lmgauge.errors import InputError, UsageError, needing
-from lmgauge.shown import Shown
+from lmgauge.base.choices import BleuTokenizer
+from lmgauge.base.display import Shown
+from lmgauge.base.errors import InputError, UsageError, needing
 from lmgauge.tasks.settings import PublicTest
 from lmgauge.tasks.texts import GivenReferences, Texts
 from lmgauge.text.documents import Corpus
@@ -59,7 +59,7 @@ def find_public_set(name: str | None, language_pair: str | None) -> PublicSet:
         >>> import lmgauge
         >>> lmgauge.tasks.find_public_set("wmt22", "de-fi")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        lmgauge.errors.UsageError: test set wmt22 is not in de-fi; it has cs-en, cs-uk, de-en, de-fr, ...
+        lmgauge.base.errors.UsageError: test set wmt22 is not in de-fi; it has cs-en, cs-uk, de-en, de-fr, ...
     """
     if name is None or language_pair is None:
         missing, present = ("a language pair", "test set") if language_pair is None else ("a test set", "language pair")

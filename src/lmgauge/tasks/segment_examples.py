@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED
-from lmgauge.option_numbers import check_whole
+from lmgauge.base.choices import DEFAULT_SEED
+from lmgauge.base.option_numbers import check_whole
 from lmgauge.tasks.alignment import Alignment, ErrorCounts, Unit, align_all
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.metrics.error_rates import EditRate

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, ClassVar, Union, get_args
 
-from lmgauge.choices import (
+from lmgauge.base.choices import (
     BLEU_SMOOTHING_VALUES,
     DEFAULT_SEED,
     BleuSmoothing,
@@ -24,10 +24,10 @@ from lmgauge.choices import (
     UnicodeForm,
     WhisperNormalizer,
 )
-from lmgauge.declaration import settings
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Bounds, Count, Natural
-from lmgauge.remote.addresses import PathLike
+from lmgauge.base.declaration import settings
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Bounds, Count, Natural
+from lmgauge.base.remote.addresses import PathLike
 from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.text.reading_options import ReadingOptions
 

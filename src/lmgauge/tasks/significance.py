@@ -12,8 +12,8 @@ from typing import get_args
 
 import numpy as np
 
-from lmgauge.choices import SignificanceTest
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import SignificanceTest
+from lmgauge.base.errors import UsageError
 from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_UNITS, SEGMENTS, UNKNOWN, Interval

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 
 _COMMENT = ";;"
 _GLM_CONTEXT = re.compile(r"\s/\s*\[\s*\]\s*__\s*\[\s*\]\s*\Z")
@@ -70,7 +70,7 @@ class Substitutions:
     @property
     def digest(self) -> str:
         """Return the first 8 hexadecimal digits of the SHA-256 of all pairs; the order of lines changes nothing."""
-        from lmgauge.digests import digest
+        from lmgauge.base.digests import digest
 
         return digest("\n".join(sorted(f"{' '.join(old)}\t{' '.join(new)}" for old, new in self.pairs)))[:8]
 

@@ -9,9 +9,9 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.paths import refuse_file_names
 from lmgauge.numerics.intervals import UNKNOWN
-from lmgauge.places import refuse_file_names
 from lmgauge.text.segments import Segments
 
 TAKES_FILES = "lmgauge.tasks.score_files(metric, hypotheses=..., references=...)"

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError, MissingExtraError, needing
+from lmgauge.base.errors import InputError, MissingExtraError, needing
+from lmgauge.base.threads import run_ranges
 from lmgauge.tasks.texts import Texts
-from lmgauge.threads import run_ranges
 
 Classes = NDArray[np.uint8]
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.choices import TRANSCRIPT_FORMATS, TranscriptFormat
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.records.sources import find_sources
 from lmgauge.tasks.metrics.error_rates import EditRate
 from lmgauge.tasks.metrics.protocol import TaskMetric

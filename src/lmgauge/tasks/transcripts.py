@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
-from lmgauge.errors import InputError
-from lmgauge.readable import first_few
+from lmgauge.base.choices import TRANSCRIPT_FORMATS, TranscriptFormat
+from lmgauge.base.errors import InputError
+from lmgauge.base.escaping import first_few
 from lmgauge.records.formats import COMPRESSIONS
 from lmgauge.records.sources import find_sources
 from lmgauge.tasks.settings import Reading

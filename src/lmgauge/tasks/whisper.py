@@ -7,8 +7,8 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
-from lmgauge.choices import WhisperNormalizer
-from lmgauge.errors import MissingExtraError
+from lmgauge.base.choices import WhisperNormalizer
+from lmgauge.base.errors import MissingExtraError
 
 _CLASSES: dict[WhisperNormalizer, str] = {"english": "EnglishTextNormalizer", "basic": "BasicTextNormalizer"}
 # The package for this alone, then Whisper itself.

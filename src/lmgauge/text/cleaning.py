@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.records.lines import cut_lines
 from lmgauge.records.utf8 import find_problem, what_is_wrong
 from lmgauge.text.segments import TextReport

@@ -20,10 +20,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import Boundary, ErrorPolicy
-from lmgauge.declaration import verb
-from lmgauge.digests import growing_digest
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.choices import Boundary, ErrorPolicy
+from lmgauge.base.declaration import verb
+from lmgauge.base.digests import growing_digest
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.records.sources import Source, find_sources
 from lmgauge.text.readers import ReadingPass, read_file, read_strings
 from lmgauge.text.reading_options import ReadingOptions

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.choices import RESERVED_POLICIES as RESERVED_POLICIES
-from lmgauge.choices import ReservedPolicy as ReservedPolicy
-from lmgauge.errors import InputError
+from lmgauge.base.choices import RESERVED_POLICIES as RESERVED_POLICIES
+from lmgauge.base.choices import ReservedPolicy as ReservedPolicy
+from lmgauge.base.errors import InputError
 from lmgauge.text.normalizers import NormalizingTokenizer, normalize
 from lmgauge.text.segments import Segments, is_unicode_white_space, is_white_space
 from lmgauge.text.tokens import Tokenizer

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, UsageError, needing
-from lmgauge.json_text import from_json
+from lmgauge.base.errors import InputError, UsageError, needing
+from lmgauge.base.json_text import from_json
 from lmgauge.text.segments import Segments, is_character_start
 from lmgauge.text.tokens import TOKENIZER_FILE, FileTokenizer, TokenizerBase, Tokens, TokenUnit
 
@@ -217,7 +217,7 @@ def check_largest_id(vocabulary: Mapping[str, int]) -> None:
     >>> check_largest_id({"a": 0, "b": 2**31})
     Traceback (most recent call last):
         ...
-    lmgauge.errors.InputError: its 2 tokens have ids up to 2,147,483,648, and there is a place for each id
+    lmgauge.base.errors.InputError: its 2 tokens have ids up to 2,147,483,648, and there is a place for each id
     """
     # The library, where it writes a tokenizer, makes a place for each id, and so do we.
     largest = max(vocabulary.values(), default=0)

@@ -25,11 +25,11 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import NORMALIZERS, NormalizerName
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import NORMALIZERS, NormalizerName
+from lmgauge.base.errors import UsageError
+from lmgauge.base.threads import OfProcess
 from lmgauge.text.segments import UTF8_LENGTHS, Segments
 from lmgauge.text.tokens import Tokenizer, TokenizerBase, Tokens, TokenUnit, token_bytes
-from lmgauge.threads import OfProcess
 
 _PUNCTUATION = {
     ",": "，、", ".": "。", '"': "„”“«»」「《》", "'": "´’", ":": "∶：", "?": "？", "!": "！", ";": "；",

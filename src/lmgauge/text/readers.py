@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.records.formats import reader_of
 from lmgauge.records.jsonl import kind_of
 from lmgauge.records.lines import UTF8_BOM, ReaderOfLines, bom_bytes, file_chunks, line_blocks

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, ClassVar
 
-from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
-from lmgauge.declaration import settings
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Count
+from lmgauge.base.choices import Boundary, ErrorPolicy, Format, Unit
+from lmgauge.base.declaration import settings
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Count
 
 STORED = ("unit", "field", "group", "document", "id", "format", "errors")
 """What decides which text is read: it is written into run folders, in this order."""

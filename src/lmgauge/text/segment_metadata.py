@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import Unit
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import Unit
+from lmgauge.base.errors import UsageError
 from lmgauge.records.formats import RECORD_ENDINGS
 from lmgauge.records.sources import Source
 from lmgauge.text.reading_options import ReadingOptions

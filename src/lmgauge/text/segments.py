@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.choices import Boundary
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import Boundary
+from lmgauge.base.errors import UsageError
 from lmgauge.records.records import Records
 
 KEEP = "keep:"

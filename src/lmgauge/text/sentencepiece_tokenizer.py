@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, needing
+from lmgauge.base.errors import InputError, needing
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import SENTENCEPIECE_FILE, FileTokenizer, Tokens, TokenUnit
 

@@ -14,12 +14,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_FRACTIONS, DEFAULT_SEED, SPLIT_BY, SplitBy
-from lmgauge.errors import InputError, UsageError
-from lmgauge.files import making_parents, refuse_replacing, writing
+from lmgauge.base.choices import DEFAULT_FRACTIONS, DEFAULT_SEED, SPLIT_BY, SplitBy
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import making_parents, refuse_replacing, writing
+from lmgauge.base.result_columns import plain_values
+from lmgauge.base.result_list import Tabled
 from lmgauge.numerics.mixing import GOLDEN, mixed
-from lmgauge.result_columns import plain_values
-from lmgauge.result_list import Tabled
 from lmgauge.text.documents import Corpus
 
 PARTS = ("train", "validation", "test")

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import NORMALIZERS, NormalizerName
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.choices import NORMALIZERS, NormalizerName
+from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.text.normalizers import NormalizingTokenizer, check_normalizer
 from lmgauge.text.segments import UTF8_LENGTHS, Segments, is_character_start, is_white_space
 from lmgauge.text.tokens import (

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError
-from lmgauge.option_numbers import check_whole
-from lmgauge.progress import say_progress
+from lmgauge.base.errors import InputError
+from lmgauge.base.option_numbers import check_whole
+from lmgauge.base.progress import say_progress
+from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import WhitespaceTokenizer
 from lmgauge.text.vocabulary import EOS, VocabularyBuilder
-from lmgauge.threads import map_in_order, thread_count
 
 MAX_ORDER = 255
 _NONE = np.uint32(0xFFFFFFFF)

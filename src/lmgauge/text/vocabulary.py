@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.digests import digest
-from lmgauge.errors import InputError
-from lmgauge.option_numbers import check_whole
+from lmgauge.base.digests import digest
+from lmgauge.base.errors import InputError
+from lmgauge.base.option_numbers import check_whole
 
 UNK, BOS, EOS = 0, 1, 2
 SPECIAL_TOKENS = ("<unk>", "<s>", "</s>")

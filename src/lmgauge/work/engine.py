@@ -26,8 +26,8 @@ from typing import Any, Self, TypeVar, cast
 
 from numpy.typing import NDArray
 
-from lmgauge.memory import give_back
-from lmgauge.threads import go_on
+from lmgauge.base.memory import give_back
+from lmgauge.base.threads import go_on
 from lmgauge.work.executor import Countdown, Crew, Task, result_of
 from lmgauge.work.manifest import decode_facts
 

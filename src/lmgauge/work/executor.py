@@ -16,9 +16,9 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, TypeVar
 
-from lmgauge.errors import LmgaugeError
-from lmgauge.progress import say_progress
-from lmgauge.threads import StoppedError, be_worker, map_as_done
+from lmgauge.base.errors import LmgaugeError
+from lmgauge.base.progress import say_progress
+from lmgauge.base.threads import StoppedError, be_worker, map_as_done
 
 R = TypeVar("R")
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError, UsageError
-from lmgauge.files import OutputError, locking, reason_of, regular
-from lmgauge.memory import size_in_words
-from lmgauge.threads import thread_count
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import OutputError, locking, reason_of, regular
+from lmgauge.base.memory import size_in_words
+from lmgauge.base.threads import thread_count
 from lmgauge.work.engine import Array, Arrays, Engine, Stored
 from lmgauge.work.manifest import Manifest, described, read_manifest, refuse_other, unfinished, write_manifest
 from lmgauge.work.notes import DiskFullError, Notes, unwritten

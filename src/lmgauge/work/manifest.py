@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from lmgauge.decoding import decode
-from lmgauge.digests import digest, file_sha256, growing_digest
-from lmgauge.errors import InputError, UsageError
-from lmgauge.files import reason_of
-from lmgauge.json_text import from_json, plain, to_json
-from lmgauge.places import read_json, write_json
-from lmgauge.remote.addresses import PathLike, shown_name
-from lmgauge.version import __version__
+from lmgauge.base.decoding import decode
+from lmgauge.base.digests import digest, file_sha256, growing_digest
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import reason_of
+from lmgauge.base.json_text import from_json, plain, to_json
+from lmgauge.base.paths import read_json, write_json
+from lmgauge.base.remote.addresses import PathLike, shown_name
+from lmgauge.base.version import __version__
 
 T = TypeVar("T")
 

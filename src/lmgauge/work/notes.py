@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from lmgauge.decoding import decode
-from lmgauge.files import OutputError, regular
-from lmgauge.json_text import to_json
+from lmgauge.base.decoding import decode
+from lmgauge.base.files import OutputError, regular
+from lmgauge.base.json_text import to_json
 
 
 class DiskFullError(OutputError):

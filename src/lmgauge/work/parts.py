@@ -13,8 +13,8 @@ from typing import Any, TypeVar, get_args
 import msgspec
 import numpy as np
 
-from lmgauge.errors import InputError
-from lmgauge.files import regular, writing
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import regular, writing
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from copy import deepcopy
 from functools import partial
 from typing import Any, TypeVar
 
-from lmgauge.errors import LmgaugeError, UsageError, needing
-from lmgauge.threads import be_worker, thread_count
+from lmgauge.base.errors import LmgaugeError, UsageError, needing
+from lmgauge.base.threads import be_worker, thread_count
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored, made_arrays, stored_in
 from lmgauge.work.executor import Task, sent_failure
 

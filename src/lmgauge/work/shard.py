@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
-from lmgauge.declaration import settings
-from lmgauge.errors import UsageError
+from lmgauge.base.declaration import settings
+from lmgauge.base.errors import UsageError
 
 MOST_SHARDS = 9999
 SLURM = "slurm"

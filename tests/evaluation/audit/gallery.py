@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.cache_model import CacheCounts
+from lmgauge.models.combined.cache_model import CacheCounts
 from lmgauge.models.custom import CustomModel
 from lmgauge.models.model_settings import CacheSettings
 from lmgauge.scores import EOS_KIND, ScoreBatch

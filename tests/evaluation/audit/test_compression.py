@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tests.evaluation.audit.auditing import audit, events_of
 from tests.evaluation.audit.gallery import Sound, SoundWithoutEnds
 
-from lmgauge.errors import MissingExtraError
+from lmgauge.base.errors import MissingExtraError
 from lmgauge.evaluation.audit.checks import FAIL, NOT_CHECKED, PASS
 from lmgauge.evaluation.audit.compression import EventCoder, NoCodeError, check_compression, decode_segments, encode_segments
 from lmgauge.evaluation.audit.subject import Rows, Subject

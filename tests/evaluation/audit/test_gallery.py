@@ -27,7 +27,7 @@ from tests.evaluation.audit.gallery import (
     SoundWithoutEnds,
 )
 
-from lmgauge.errors import CheckFailedError
+from lmgauge.base.errors import CheckFailedError
 from lmgauge.evaluation.audit.checks import FAIL, LEVELS, NOT_CHECKED, PASS, Audit
 from lmgauge.text.documents import Corpus
 

@@ -18,9 +18,9 @@ from lmgauge import Corpus
 from lmgauge.evaluation.audit.checks import FAIL, NOT_CHECKED, PASS, Audit
 from lmgauge.evaluation.audit.compression import NoCodeError, check_compression, decode_segments, encode_segments
 from lmgauge.evaluation.audit.subject import Rows, Subject
-from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.speller import Spelling
+from lmgauge.models.combined.mixture.model import MixtureModel
+from lmgauge.models.combined.spelling.model import SpelledModel
+from lmgauge.models.combined.spelling.speller import Spelling
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, iter_segments
 from lmgauge.text.segments import Segments
 
@@ -301,7 +301,7 @@ def test_words_without_end_are_no_code(model: SpelledModel) -> None:
         text = b""
 
         def write(self, token: int, choose: Any, text: bytes | None = None) -> bytes:
-            from lmgauge.models.spelling.incremental_decoding import Step
+            from lmgauge.models.combined.spelling.incremental_decoding import Step
 
             step = Step(SPELLING, np.zeros(1), 0)
             while text is None:

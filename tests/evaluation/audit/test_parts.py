@@ -15,7 +15,7 @@ from tests.evaluation.audit.auditing import audit
 from tests.evaluation.audit.gallery import OtherTemperature, Sound
 
 import lmgauge
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation.audit.audit import NothingToCompareError, check_contamination
 from lmgauge.evaluation.audit.checks import FAIL, LEVELS, NOT_CHECKED, PASS, Audit, Check
 from lmgauge.evaluation.audit.coverage import recount

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation.choices.multiple_choice import prefer_pairs
 
 LINES = ["the cat sits", "the cats sit", "a dog sits", "the dogs sit", "the dog sees the cats"]

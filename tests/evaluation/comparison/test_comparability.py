@@ -269,7 +269,9 @@ def test_a_span_that_ends_behind_its_segment_is_told_of_the_run_that_has_it(shop
     rows[11] |= {"start": rows[11]["start"] + 3, "end": rows[11]["end"] + 3}
     bad.path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     for runs in ((good, bad), (bad, good)):
-        with pytest.raises(lmgauge.errors.InputError, match=f"{bad.name}: the spans of segment 0 reach beyond the 11 bytes"):
+        with pytest.raises(
+            lmgauge.base.errors.InputError, match=f"{bad.name}: the spans of segment 0 reach beyond the 11 bytes"
+        ):
             compare(runs, corpus=Corpus.from_files(shop.text(PLAIN)))
 
 

@@ -18,7 +18,7 @@ from tests.models.network.server.toy_server import ToyServer
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.api.verdicts import compare
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation import runs as runs_module
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, METRICS, NOTHING, SHARED_EVENTS, WHOLE
 from lmgauge.evaluation.comparison.results import Comparison

@@ -95,11 +95,11 @@ def test_seeds_that_differ_more_than_the_recipes_raise_no_alarm() -> None:
 
 def test_what_is_refused(runs: Path) -> None:
     a, b = [runs / "a0", runs / "a1"], [runs / "b0", runs / "b1"]
-    with pytest.raises(lmgauge.errors.UsageError, match="recipe one: has 1 run; give two or more"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="recipe one: has 1 run; give two or more"):
         lmgauge.compare_recipes({"one": a[:1], "two": b})
-    with pytest.raises(lmgauge.errors.UsageError, match="two recipes or more"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="two recipes or more"):
         lmgauge.compare_recipes({"one": a})
-    with pytest.raises(lmgauge.errors.UsageError, match="is in recipe one and again in two"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="is in recipe one and again in two"):
         lmgauge.compare_recipes({"one": a, "two": [b[0], a[0]]})
 
 
@@ -107,7 +107,7 @@ def test_runs_that_may_not_be_compared_are_refused_with_the_reason(runs: Path, t
     for i in range(2):
         model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b x y z"]), order=1)
         lmgauge.evaluate(model, [runs / f"document{k}" for k in range(8)], output=tmp_path / f"other{i}")
-    with pytest.raises(lmgauge.errors.InputError, match=r"may not be compared \(.*unseen words.*--words"):
+    with pytest.raises(lmgauge.base.errors.InputError, match=r"may not be compared \(.*unseen words.*--words"):
         lmgauge.compare_recipes({"a": [runs / "a0", runs / "a1"], "b": [tmp_path / "other0", tmp_path / "other1"]})
 
 
@@ -128,5 +128,5 @@ def test_on_the_command_line(runs: Path) -> None:
 
 def test_one_model_is_not_two_seeds(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "a0", tmp_path / "copy")
-    with pytest.raises(lmgauge.errors.UsageError, match="score every segment alike: they are the same model"):
+    with pytest.raises(lmgauge.base.errors.UsageError, match="score every segment alike: they are the same model"):
         lmgauge.compare_recipes({"one": [runs / "a0", tmp_path / "copy"], "two": [runs / "b0", runs / "b1"]})

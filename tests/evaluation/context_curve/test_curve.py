@@ -18,8 +18,7 @@ from tests.models.network.conftest import byte_level, network  # noqa: E402
 from tests.reference.context_curve import log_probabilities, tokens_seen  # noqa: E402
 
 import lmgauge  # noqa: E402
-from lmgauge.context_policy import ContextPolicy  # noqa: E402
-from lmgauge.errors import InputError, UsageError  # noqa: E402
+from lmgauge.base.errors import InputError, UsageError  # noqa: E402
 from lmgauge.evaluation.context_curve.curve import ContextCurve  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel  # noqa: E402
@@ -27,6 +26,7 @@ from lmgauge.models.network.windows import Layout  # noqa: E402
 from lmgauge.numerics.intervals import spread  # noqa: E402
 from lmgauge.numerics.significance import holm  # noqa: E402
 from lmgauge.numerics.units import nats_to_bits  # noqa: E402
+from lmgauge.scores.context_policy import ContextPolicy  # noqa: E402
 
 WORDS = "the cat sat on the mat and nobody came to see a long day »é« "
 TEXTS = [WORDS[n:] + WORDS[: 3 * n] + "xyz" * n for n in range(8)]

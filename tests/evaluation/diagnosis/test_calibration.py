@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.api.train import train
-from lmgauge.distributions.reduce import reduce
-from lmgauge.distributions.reductions import Entropy, Rank
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
+from lmgauge.base.progress import listening
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate, confidence_bins
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.ngram.model import NgramModel
-from lmgauge.progress import listening
 from lmgauge.scores import KINDS, ScoreBatch, ScoreWriter
+from lmgauge.scores.distributions.reduce import reduce
+from lmgauge.scores.distributions.reductions import Entropy, Rank
 from lmgauge.text.documents import Corpus
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 

@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 import lmgauge
-from lmgauge.choices import DIAGNOSIS_SECTIONS as SECTIONS
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.choices import DIAGNOSIS_SECTIONS as SECTIONS
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation.diagnosis.costs import UnseenWords
 from lmgauge.evaluation.diagnosis.diagnose import _LongRuns, diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis

@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 import numpy as np
-from tests.distributions.stored import random_logprob, tile
+from tests.scores.distributions.stored import random_logprob, tile
 
-from lmgauge.distributions.stored_rows import possible_tokens, stored_rows
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.evaluation.divergence.base_file import BaseFile, BaseHeader, Rows, to_table, whole_rows, writing_base
+from lmgauge.scores.distributions.stored_rows import possible_tokens, stored_rows
 
 VOCABULARY, EVENTS = 40, 12
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.evaluation.divergence import bases
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.evaluation.divergence import base_file
 from lmgauge.evaluation.divergence.base_file import BaseFile, bfloat16_bits, from_table, to_table, writing_base
 

@@ -6,7 +6,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.base_file import BaseFile, writing_base
 from lmgauge.evaluation.divergence.bases import StoredBase, header_of, write_base
 from lmgauge.evaluation.divergence.sample import Sample

@@ -12,9 +12,9 @@ from tests.evaluation.divergence.test_figures import pair_events
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.candidates import KL, LOG_LOSS, CandidateSums, candidate_tests
-from lmgauge.information import kl_divergence
+from lmgauge.numerics.information import kl_divergence
 from lmgauge.numerics.intervals import spread
 
 

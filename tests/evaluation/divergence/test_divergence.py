@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.json_text import to_json
+from lmgauge.base.progress import listening
 from lmgauge.evaluation.divergence.bases import AskedBase
 from lmgauge.evaluation.divergence.divergence import divergence
 from lmgauge.evaluation.options import DivergenceSettings
-from lmgauge.information import jensen_shannon_divergence, kl_divergence
-from lmgauge.json_text import to_json
-from lmgauge.models.mixture.compatibility import aligned
-from lmgauge.models.mixture.model import MixtureModel
+from lmgauge.models.combined.mixture.compatibility import aligned
+from lmgauge.models.combined.mixture.model import MixtureModel
 from lmgauge.models.protocol import LanguageModel, completed
-from lmgauge.progress import listening
+from lmgauge.numerics.information import jensen_shannon_divergence, kl_divergence
 from lmgauge.results import Divergence
 from lmgauge.text.vocabulary import BOS, EOS
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.evaluation.divergence.figures import (
     QUANTILES,
     PairEvents,

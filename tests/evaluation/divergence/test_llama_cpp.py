@@ -13,7 +13,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 
 PRINTED = """\
 ====== Perplexity statistics ======

@@ -10,7 +10,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import ModelFileError
+from lmgauge.base.errors import ModelFileError
 from lmgauge.models import NeuralModel
 from lmgauge.settings import ScoringOptions
 

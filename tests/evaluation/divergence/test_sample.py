@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.evaluation.divergence.sample import Sample, draw
 
 MODEL = lmgauge.train("laplace", Corpus.from_strings(["a b", "b"]), order=1)

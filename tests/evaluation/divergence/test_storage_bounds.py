@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from tests.distributions.stored import near_by, normalized, random_logprob, tile
+from tests.scores.distributions.stored import near_by, normalized, random_logprob, tile
 
-from lmgauge.distributions.pairs import FIGURES, Divergences
-from lmgauge.distributions.stored_rows import StoredDivergences, stored_rows
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.evaluation.divergence.storage_bounds import StorageError, storage_error
+from lmgauge.scores.distributions.pairs import FIGURES, Divergences
+from lmgauge.scores.distributions.stored_rows import StoredDivergences, stored_rows
 
 
 def errors(a, b, name, settings, confidence, seeds) -> list[tuple[float, StorageError]]:

@@ -10,7 +10,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, CustomModel
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation.options import MembershipSettings
 from lmgauge.results import Membership
 

@@ -15,7 +15,7 @@ from tests.reference import ranges as twin
 
 import lmgauge
 from lmgauge import Corpus, ScoreBatch
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.evaluation.slicing.ranges import (
     Ranges,
     exact_sums,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation.words.regions import Regions
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments

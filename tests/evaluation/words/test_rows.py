@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import lmgauge
-from lmgauge.errors import InputError, UsageError
-from lmgauge.result_list import ROW_FILES
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.result_list import ROW_FILES
 
 LINES = ["the cat sat", "the dog sat", "a dog ran"]
 COLUMNS = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.models import ClassModel
-from lmgauge.models.class_model import ClassDefinitions, read_classes
+from lmgauge.models.combined.class_model import ClassDefinitions, read_classes
 from tests.fuzz.mutations import changed, changed_lines, hostile_text
 from tests.fuzz.parsers.checked import check_model
 from tests.fuzz.table import Attempt

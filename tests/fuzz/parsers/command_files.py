@@ -8,9 +8,9 @@ from pathlib import Path
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.cluster.shards import PARTS_FILE, RECORD_FILE
-from lmgauge.digests import file_sha256
-from lmgauge.json_text import to_json
+from lmgauge.api.sharding.shards import PARTS_FILE, RECORD_FILE
+from lmgauge.base.digests import file_sha256
+from lmgauge.base.json_text import to_json
 from lmgauge.work.manifest import content_fingerprint
 from tests.fuzz.mutations import PIECES, changed, changed_lines, changed_value, hostile_text
 from tests.fuzz.parsers.command_line import check_command, run_quietly, some

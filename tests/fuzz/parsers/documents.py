@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lmgauge.errors import LmgaugeError
+from lmgauge.base.errors import LmgaugeError
 from tests.filtering.filtered import COLUMNS, Filtered, filter_bytes
 from tests.fuzz.mutations import PIECES, changed
 from tests.fuzz.parsers.parquet import written

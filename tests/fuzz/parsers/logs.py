@@ -6,7 +6,7 @@ import random
 import re
 from pathlib import Path
 
-from lmgauge.choices import PROGRAMS
+from lmgauge.base.choices import PROGRAMS
 from lmgauge.scores.imports.laying import rows, rows_on_text
 from lmgauge.scores.imports.programs import IMPORTERS, open_logs
 from lmgauge.text.documents import Corpus

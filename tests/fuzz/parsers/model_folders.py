@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.choices import SMOOTHING_KINDS
+from lmgauge.base.choices import SMOOTHING_KINDS
 from lmgauge.models import ClassModel
-from lmgauge.models.class_model import ClassDefinitions
+from lmgauge.models.combined.class_model import ClassDefinitions
 from tests.fuzz.mutations import changed, changed_value, drawn_number
 
 Files = dict[str, bytes]

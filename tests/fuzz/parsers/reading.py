@@ -15,7 +15,7 @@ from pathlib import Path
 
 import zstandard
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.text.documents import Corpus
 from lmgauge.text.reading_options import ReadingOptions
 

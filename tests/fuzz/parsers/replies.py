@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from lmgauge.base.remote import problems
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.server import model as server_model
 from lmgauge.models.network.server.http import Endpoint
-from lmgauge.remote import problems
 from lmgauge.text.documents import Corpus
 from tests.fuzz.mutations import VALUES, changed, changed_value
 from tests.fuzz.table import Attempt

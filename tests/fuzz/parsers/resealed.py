@@ -16,9 +16,10 @@ import numpy as np
 
 import lmgauge
 from lmgauge.models import ClassModel
-from lmgauge.models.cache_model import CacheModel
-from lmgauge.models.class_model import read_classes
-from lmgauge.models.mixture.model import MixtureModel
+from lmgauge.models.combined.cache_model import CacheModel
+from lmgauge.models.combined.class_model import read_classes
+from lmgauge.models.combined.mixture.model import MixtureModel
+from lmgauge.models.combined.spelling.speller import Speller, Spelling
 from lmgauge.models.model_settings import CacheSettings
 from lmgauge.models.ngram import model as ngram
 from lmgauge.models.ngram import storage
@@ -26,7 +27,6 @@ from lmgauge.models.ngram.settings import NgramSettings
 from lmgauge.models.ngram.storage import NgramConfig
 from lmgauge.models.protocol import digest_of
 from lmgauge.models.registry import open_unspelled
-from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.text.tokenizers import load_tokenizer
 from lmgauge.text.vocabulary import Vocabulary, hash_slots
 from tests.fuzz.mutations import changed, places_of

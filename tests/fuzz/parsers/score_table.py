@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.json_text import to_json
+from lmgauge.base.json_text import to_json
 from tests.fuzz.mutations import PIECES, changed, changed_lines, changed_value, drawn_number
 from tests.fuzz.parsers.parquet import OTHERS, VIEW, array_of, written
 from tests.fuzz.table import Attempt

@@ -14,8 +14,8 @@ import zstandard
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.cluster.shards import PARTS_FILE, RECORD_FILE
-from lmgauge.digests import file_sha256
+from lmgauge.api.sharding.shards import PARTS_FILE, RECORD_FILE
+from lmgauge.base.digests import file_sha256
 from lmgauge.work.manifest import content_fingerprint
 from tests.fuzz.mutations import changed, changed_value
 from tests.fuzz.parsers.command_line import run_quietly

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.tasks import BLEU, CER, TER, WER, ChrF
 from lmgauge.tasks.accumulator import Accumulator
 from tests.fuzz.mutations import changed, changed_value

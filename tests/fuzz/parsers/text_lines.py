@@ -6,7 +6,7 @@ import random
 import re
 from pathlib import Path
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.text.reading_options import ReadingOptions
 from tests.fuzz.mutations import changed, hostile_text
 from tests.fuzz.parsers.reading import PACKERS, check_reading, outcome

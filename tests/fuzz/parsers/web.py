@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import urllib3
 
 from lmgauge import Corpus
-from lmgauge.remote import web
-from lmgauge.remote.client import plain_errors
+from lmgauge.base.remote import web
+from lmgauge.base.remote.client import plain_errors
 from tests.fuzz.mutations import NUMBERS, changed
 from tests.fuzz.table import Attempt
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.models.network.options import (
     STORED,
     ScoringOptions,
@@ -20,6 +19,7 @@ from lmgauge.models.network.options import (
     resolve_policy,
 )
 from lmgauge.models.network.tokens import NO_ID, TokenMap
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import Vocabulary
 

@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import lmgauge
-from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
+from lmgauge.base.errors import LmgaugeError, ModelFileError, UsageError
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.parallel import Workers, score_in_order, workers_for

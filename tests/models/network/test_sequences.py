@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 from tests.models.network.conftest import byte_level, network
 
 import lmgauge
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.sequences import LongSegments
 from lmgauge.models.network.torch.model import NeuralModel

@@ -19,9 +19,8 @@ transformers = pytest.importorskip("transformers")
 from tests.models.network.conftest import TEXT, byte_fallback, byte_level, lowercasing  # noqa: E402
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers  # noqa: E402
 
-from lmgauge.choices import SegmentEnd  # noqa: E402
-from lmgauge.context_policy import ContextPolicy  # noqa: E402
-from lmgauge.errors import InputError, ModelFileError  # noqa: E402
+from lmgauge.base.choices import SegmentEnd  # noqa: E402
+from lmgauge.base.errors import InputError, ModelFileError  # noqa: E402
 from lmgauge.models.network.sequences import BlockEvents, block_events  # noqa: E402
 from lmgauge.models.network.tokens import (  # noqa: E402
     CONFIG_KEY,
@@ -35,6 +34,7 @@ from lmgauge.models.network.tokens import (  # noqa: E402
 )
 from lmgauge.models.training.tokenizers import write_tokenizer  # noqa: E402
 from lmgauge.scores import OOV  # noqa: E402
+from lmgauge.scores.context_policy import ContextPolicy  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 from lmgauge.text.tokenizers import make_tokenizer  # noqa: E402
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary  # noqa: E402

@@ -17,9 +17,10 @@ import pytest
 from tests.cli.commands import ok
 
 import lmgauge
-from lmgauge import Corpus, memory
-from lmgauge.errors import NotEnoughMemoryError
-from lmgauge.memory import bytes_in_memory
+from lmgauge import Corpus
+from lmgauge.base import memory
+from lmgauge.base.errors import NotEnoughMemoryError
+from lmgauge.base.memory import bytes_in_memory
 from lmgauge.models.ngram import storage
 
 
@@ -120,7 +121,7 @@ def test_a_limit_on_addresses_is_not_called_damage(folder: Path, monkeypatch: py
 _LIMITED = """
 import psutil, resource, sys, time
 import lmgauge
-from lmgauge.threads import map_in_order, thread_count
+from lmgauge.base.threads import map_in_order, thread_count
 list(map_in_order(time.sleep, [0.1] * thread_count(), thread_count()))  # threads that are there need no memory later
 lmgauge.evaluate(lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]), order=2), texts=["a b"], threads=1)
 data = psutil.Process().memory_info().data

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmgauge.errors import NotEnoughMemoryError, UsageError
+from lmgauge.base.errors import NotEnoughMemoryError, UsageError
 from lmgauge.models.ngram import limits as module
 from lmgauge.models.ngram.limits import MemoryLimits, TrainingResources
 

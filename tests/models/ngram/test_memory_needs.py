@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from lmgauge import Corpus
-from lmgauge.errors import NotEnoughMemoryError
+from lmgauge.base.errors import NotEnoughMemoryError
 from lmgauge.models.ngram import memory_needs
 from lmgauge.models.ngram.memory_needs import TextSize, check_reading, check_training, training_bytes
 from lmgauge.models.ngram.settings import NgramTrainingSettings
@@ -20,7 +20,7 @@ _PROGRAM = """
 import json, sys
 import numpy as np
 import lmgauge
-from lmgauge.memory import resident_bytes
+from lmgauge.base.memory import resident_bytes
 from lmgauge.models.ngram import memory_needs, training
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 

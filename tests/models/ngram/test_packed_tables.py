@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.reference import packed_tables as twin
 
 from lmgauge._kernels import _native
-from lmgauge.errors import LmgaugeError
+from lmgauge.base.errors import LmgaugeError
 from lmgauge.models.ngram import packed_tables, packing
 from lmgauge.models.ngram.packed_tables import NO_SLOT, PackedTable, RepeatedNgramsError
 from lmgauge.models.ngram.packing import TableBuilder

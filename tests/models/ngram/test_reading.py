@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lmgauge import Corpus
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.ngram.reading import TextReader
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 

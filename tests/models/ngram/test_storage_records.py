@@ -13,7 +13,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.errors import ModelFileError
+from lmgauge.base.errors import ModelFileError
 from lmgauge.models.ngram import packed_tables, storage
 from lmgauge.models.ngram.storage import FileState, records_folder
 

@@ -12,8 +12,8 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.errors import InputError, UsageError
-from lmgauge.memory import parse_size
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.memory import parse_size
 from lmgauge.models.ngram import training
 from lmgauge.models.ngram.limits import MemoryLimits
 from lmgauge.models.ngram.settings import NgramTrainingSettings

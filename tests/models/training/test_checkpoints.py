@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from lmgauge.errors import InputError, ModelFileError
+from lmgauge.base.errors import InputError, ModelFileError
 from lmgauge.models.training.checkpoints import (
     Checkpoint,
     CheckpointFolder,

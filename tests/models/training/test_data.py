@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.models.training.data import WindowSource, make_source, read_text
 from lmgauge.models.training.settings import preset_settings
 from lmgauge.text.documents import Corpus

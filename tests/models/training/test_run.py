@@ -15,8 +15,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lmgauge import train_neural
 from lmgauge.api.evaluate import evaluate
-from lmgauge.choices import RESERVED_POLICIES
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.choices import RESERVED_POLICIES
+from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.network.torch import runtime as precision
 from lmgauge.models.network.torch.model import load_neural
 from lmgauge.models.registry import load_model

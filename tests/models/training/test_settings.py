@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.models.training.networks import build_model, parameter_count
 from lmgauge.models.training.settings import (
     NEURAL_KINDS,

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.models import SpelledModel
 from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind
 

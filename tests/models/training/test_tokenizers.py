@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.training.checkpoints import Checkpoint, CheckpointFolder
 from lmgauge.models.training.tokenizers import (
     fixed_vocabulary,

@@ -10,7 +10,7 @@ import pytest
 from tests.scores.imports.outputs import FRAME, MINICONS
 from tests.scores.imports.parsing import noted, parsed
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation.runs import open_run
 from lmgauge.scores.imports.log import LogFile
 from lmgauge.scores.imports.programs import open_logs

@@ -10,7 +10,7 @@ import pytest
 from tests.scores.imports.outputs import ANSWERS, HARNESS, HARNESS_LOGPROBS, LINES
 from tests.scores.imports.parsing import noted, parsed
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 
 
 def test_documents(tmp_path: Path) -> None:

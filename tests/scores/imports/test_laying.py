@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores.imports.laying import lay
 from lmgauge.scores.imports.log import LoggedSegment
 from lmgauge.scores.spans import Piece

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.scores.imports.outputs import LLAMA_CPP
 from tests.scores.imports.parsing import noted, parsed
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 
 
 def means(folder: Path, content: str) -> list[float]:

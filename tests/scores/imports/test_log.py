@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from lmgauge.choices import LogUnit
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.choices import LogUnit
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.scores.imports.log import Log, number, printable, shown
 
 

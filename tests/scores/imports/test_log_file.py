@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.scores.imports.outputs import written
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores.imports import log
 from lmgauge.scores.imports.log import LogFile
 

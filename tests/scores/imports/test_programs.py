@@ -8,8 +8,8 @@ import pytest
 from tests.scores.imports.outputs import KENLM, MINICONS, OUTPUTS, SRILM, written
 
 import lmgauge
-from lmgauge.choices import PROGRAMS, Program
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.choices import PROGRAMS, Program
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.scores.imports.log import SCORE_TABLE
 from lmgauge.scores.imports.programs import IMPORTERS, open_logs
 

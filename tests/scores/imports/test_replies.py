@@ -10,7 +10,7 @@ import pytest
 from tests.scores.imports.outputs import OPENAI, REQUEST_OUTPUT, VLLM
 from tests.scores.imports.parsing import noted, parsed
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 
 
 @pytest.mark.parametrize("content", [VLLM, REQUEST_OUTPUT, f"[{VLLM}]", VLLM + "\n", json.dumps(json.loads(VLLM), indent=2)])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores.imports import laying as module
 from lmgauge.scores.imports.laying import rows, rows_on_text
 from lmgauge.scores.imports.log import Log, LoggedSegment

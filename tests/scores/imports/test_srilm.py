@@ -9,7 +9,7 @@ import pytest
 from tests.scores.imports.outputs import SRILM
 from tests.scores.imports.parsing import noted, parsed
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
 
 

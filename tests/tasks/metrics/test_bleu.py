@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.golden.task_rows import BLEU_ADD_K, BLEU_OF_ORDERS, BLEU_OF_TOKENIZERS, BOTH, SMALL_BLEU, SYSTEM
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.tasks.metrics.bleu import BLEU, BleuScore
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.version import NUMBERS_VERSION
 
 Peer = pytest.importorskip("sacrebleu.metrics").BLEU
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.golden.task_rows import BLEU_OF_COUNTS, COUNTS, WMT17
 from tests.reference import bleu as twin
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.tasks.metrics.bleu import BLEU, bleu_scores, brevity_penalties, ngram_precisions
 
 CAT = [6, 6, 5, 3, 1, 6, 5, 4]

@@ -17,7 +17,7 @@ from tests.golden.task_rows import CHRF as CHRF_OF_THE_README
 from tests.kernels.test_chrf import segments, texts
 from tests.reference import chrf as twin
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.tasks.metrics.chrf import ChrF, ChrfScore, chrf_averages, chrf_scores
 from lmgauge.tasks.texts import References, Texts
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.golden.task_rows import ERROR_CASES, ErrorCase
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.tasks.metrics.error_rates import (
     CER,
     WER,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.api.task_scores import score_labels
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.tasks.metrics.labels import F1, Average, label_scores
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from tests.golden.task_rows import BOTH, ONE, SYSTEM
 from tests.golden.task_rows import TER as TER_OF_THE_README
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.tasks.metrics.compiled import LENGTH_SCALE
 from lmgauge.tasks.metrics.ter import TER, TerScore, ter_scores, tercom
 from lmgauge.tasks.settings import TerOptions
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.version import NUMBERS_VERSION
 
 NAMES = ("normalized", "no_punct", "asian_support", "case_sensitive")
 GRID = [dict(zip(NAMES, chosen, strict=True)) for chosen in product([False, True], repeat=4)]

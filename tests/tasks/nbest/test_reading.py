@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.tasks.nbest import share
 
-from lmgauge.errors import InputError, LmgaugeError, UsageError
+from lmgauge.base.errors import InputError, LmgaugeError, UsageError
 from lmgauge.tasks.nbest.lists import NbestLists, is_cost
 from lmgauge.tasks.nbest.reading import read_nbest, references_of, speakers_of
 from lmgauge.tasks.settings import NbestReading

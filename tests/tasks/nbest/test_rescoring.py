@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.reference import edit_distance
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.tasks.metrics.error_rates import CER, WER
 from lmgauge.tasks.nbest.lists import NbestLists
 from lmgauge.tasks.nbest.rescoring import ScoredLists, count_errors, extremes, rates_of, tune_weights, weights_of

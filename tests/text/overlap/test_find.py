@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.reference import overlap as twin
 from tests.text.overlap.finding import find_overlap
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.duplicates import SHINGLE, choose_bands, shingles
 from lmgauge.text.overlap.find import Overlap, write_clean

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from lmgauge.errors import InputError, ProbabilityError
+from lmgauge.base.errors import InputError, ProbabilityError
+from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.audit.causality import Memory, beginning, check_causality, check_copy, untouched_copy
 from lmgauge.evaluation.audit.checks import LEVELS, NOT_ASKED_FOR, Audit, Check, by_level, judge
 from lmgauge.evaluation.audit.compression import check_compression
@@ -15,7 +16,6 @@ from lmgauge.evaluation.audit.normalization import LEVEL as NORMALIZATION
 from lmgauge.evaluation.audit.normalization import SUMS, check_normalization
 from lmgauge.evaluation.audit.subject import Sample, Subject
 from lmgauge.evaluation.options import AuditSettings
-from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:

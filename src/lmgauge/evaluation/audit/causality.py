@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.contexts import EventContexts
+from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.audit.checks import Check, Compared, counted, in_nine_digits, judge
 from lmgauge.evaluation.audit.normalization import Walk, follows_given
 from lmgauge.evaluation.audit.subject import Contexts, Rows, Subject, blocks_of, drawn, sampled
-from lmgauge.progress import say_progress
 from lmgauge.scores import SPELLED, TOKEN
+from lmgauge.scores.contexts import EventContexts
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import AUDIT_LEVELS
-from lmgauge.decoding import Perplexity, Whole, decode
-from lmgauge.errors import CheckFailedError
+from lmgauge.base.choices import AUDIT_LEVELS
+from lmgauge.base.decoding import Perplexity, Whole, decode
+from lmgauge.base.errors import CheckFailedError
+from lmgauge.base.paths import read_json
+from lmgauge.base.result_columns import plain_values
+from lmgauge.base.result_list import Tabled
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.places import read_json
-from lmgauge.result_columns import plain_values
-from lmgauge.result_list import Tabled
 
 Verdict = Literal["PASS", "FAIL", "NOT CHECKED"]
 PASS: Verdict = "PASS"

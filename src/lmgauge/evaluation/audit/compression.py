@@ -31,14 +31,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.contexts import GrowingContext
-from lmgauge.errors import MissingExtraError, needing
+from lmgauge.base.errors import MissingExtraError, needing
+from lmgauge.base.progress import listener
+from lmgauge.base.threads import go_on, map_in_order, thread_count
 from lmgauge.evaluation.audit.checks import Check, counted, judge
 from lmgauge.evaluation.audit.subject import NO_WRITER, Extent, Rows, Subject, sampled
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.progress import listener
 from lmgauge.scores import OOV, SPELLED, unescaped
-from lmgauge.threads import go_on, map_in_order, thread_count
+from lmgauge.scores.contexts import GrowingContext
 
 COARSEST = 2**-23
 """What the coder may add to the probability of an event: it gives each of two steps 2^-24 at least."""

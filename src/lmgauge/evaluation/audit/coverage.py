@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.audit.checks import Check, Fault, counted, in_nine_digits, judge
 from lmgauge.evaluation.audit.spelling import Spelling
 from lmgauge.evaluation.audit.subject import Rows, Subject, unseen_noun
@@ -19,6 +18,7 @@ from lmgauge.evaluation.denominators import UNSPACED, Denominators, count_denomi
 from lmgauge.numerics.exact import PlainSum
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, escaped, iter_segments
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.audit.checks import Check, Compared, Fault, counted, in_nine_digits, judge, numbers_of
 from lmgauge.evaluation.audit.subject import NO_WRITER, Contexts, Rows, Subject, drawn, sampled, unseen_noun
-from lmgauge.progress import say_progress
 from lmgauge.scores import SEPARATOR, SPELLED, SPELLING, unescaped
 
 LEVEL, SUMS, AGREEMENT = "normalization", "sums", "agreement"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
+from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.audit.audit import OverlapSource, check_contamination
 from lmgauge.evaluation.audit.checks import (
     FAIL,
@@ -30,7 +31,6 @@ from lmgauge.evaluation.options import AuditSettings
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
-from lmgauge.progress import say_progress
 from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch, iter_segments
 from lmgauge.text.documents import Corpus
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.contexts import EventContexts
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.evaluation.audit.checks import counted
 from lmgauge.evaluation.options import AuditSettings
 from lmgauge.scores import ScoreBatch, iter_segments
+from lmgauge.scores.contexts import EventContexts
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:

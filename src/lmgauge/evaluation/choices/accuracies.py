@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lmgauge.base.result_columns import column, flat_row, plain_values
+from lmgauge.base.result_list import Tabled, pandas_module
 from lmgauge.numerics.intervals import Interval
-from lmgauge.result_columns import column, flat_row, plain_values
-from lmgauge.result_list import Tabled, pandas_module
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.choices.accuracies import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.exact import Floats, Ints
 from lmgauge.numerics.proportions import mcnemar_p_value, wilson_interval
+from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import OOV, ScoreBatch
-from lmgauge.scoring import score_together
-from lmgauge.signature import Signature
+from lmgauge.scores.scoring import score_together
 from lmgauge.text.segments import Segments
-from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel

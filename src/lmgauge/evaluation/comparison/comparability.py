@@ -9,8 +9,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import ComparedMetric
-from lmgauge.context_policy import ContextPolicy
+from lmgauge.base.choices import ComparedMetric
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.origin import BoundReason, Origin, bound_reasons
 from lmgauge.evaluation.runs import Run, lockstep
@@ -18,6 +17,7 @@ from lmgauge.evaluation.slicing.ranges import extents
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import check_whole
 from lmgauge.evaluation.comparison.comparability import (
     EXACT_PART,
     NOTHING,
@@ -35,13 +36,12 @@ from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.evaluation.slicing.ranges import Floats
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.evaluation.tally import Paired
-from lmgauge.figures import COMPARED, Figure
 from lmgauge.numerics.exact import exact_sum, exact_to_nats
+from lmgauge.numerics.figures import COMPARED, Figure
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_UNITS, Spread
 from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.numerics.units import difference_to_scale, nats_to_scale
-from lmgauge.option_numbers import check_whole
 from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, SHARED_EVENTS, WHOLE, Documents, Facts
 from lmgauge.evaluation.runs import Run
 from lmgauge.evaluation.slicing import ranges as aligned

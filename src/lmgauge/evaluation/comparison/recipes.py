@@ -21,19 +21,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.result_columns import interval_columns
+from lmgauge.base.result_list import Result, ResultList
 from lmgauge.evaluation.comparison.comparability import Documents, choose_documents, gather_facts, verdicts
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.tally import Tally
-from lmgauge.figures import Scale
+from lmgauge.numerics.figures import Scale
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import Interval, Spread, spread
 from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.numerics.units import difference_to_scale, nats_to_scale
-from lmgauge.result_columns import interval_columns
-from lmgauge.result_list import Result, ResultList
 from lmgauge.text.documents import Corpus
 
 Floats = NDArray[np.float64]

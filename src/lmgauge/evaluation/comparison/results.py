@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from lmgauge.errors import CheckFailedError, InputError, UsageError
+from lmgauge.base.errors import CheckFailedError, InputError, UsageError
+from lmgauge.base.result_columns import flat_row, plain_values
+from lmgauge.base.result_list import Result, ResultList
 from lmgauge.evaluation.comparison.comparability import Agreement, Verdict
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.result_columns import flat_row, plain_values
-from lmgauge.result_list import Result, ResultList
 
 SIGNIFICANT = 0.05
 ROUNDING = 1e-6

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
+from lmgauge.base.progress import say_progress
+from lmgauge.base.result_columns import column, interval_columns, plain_values
+from lmgauge.base.result_list import Tabled
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.origin import Origin, bound_reasons
 from lmgauge.evaluation.slicing.cuts import range_sizes
@@ -26,16 +29,13 @@ from lmgauge.numerics.exact import exact_to_nats
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN, Interval, Spread, spread
 from lmgauge.numerics.lower_bound import marked
+from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.significance import holm_adjusted
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
-from lmgauge.progress import say_progress
-from lmgauge.result_columns import column, interval_columns, plain_values
-from lmgauge.result_list import Tabled
 from lmgauge.scores import OOV, ScoreBatch
-from lmgauge.scoring import score_together, with_same_events
-from lmgauge.signature import Signature
+from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.scoring import score_together, with_same_events
 from lmgauge.text.segments import Segments
-from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel

@@ -26,12 +26,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.base.progress import say_progress
+from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.threads import map_in_order, thread_count
 
 _SMALLEST_DICTIONARY, _LARGEST_DICTIONARY = 1 << 16, 1 << 26
 _NEW_TYPE_WEIGHT = 1.0

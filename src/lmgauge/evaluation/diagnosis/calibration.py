@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED
-from lmgauge.distributions.blocks import by_event, distributions_of, of_events, rows_among
-from lmgauge.distributions.reduce import reduced
-from lmgauge.distributions.reductions import DECADES, TENTHS, Columns, Forecasts, bins_of
-from lmgauge.errors import InputError
+from lmgauge.base.choices import DEFAULT_SEED
+from lmgauge.base.errors import InputError
+from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.options import DEFAULT_CONTEXTS
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.intervals import spread, sums_by
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.progress import say_progress
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, TOKEN, ScoreBatch
+from lmgauge.scores.distributions.blocks import by_event, distributions_of, of_events, rows_among
+from lmgauge.scores.distributions.reduce import reduced
+from lmgauge.scores.distributions.reductions import DECADES, TENTHS, Columns, Forecasts, bins_of
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.base.result_columns import column
 from lmgauge.evaluation.slicing.ranges import Ranges
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.result_columns import column
 from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
 from lmgauge.text.segments import Segments
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines, in_order
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate
@@ -22,10 +23,9 @@ from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords, range_sizes
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import Ints, Ranges, exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
-from lmgauge.figures import FIGURES
+from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.progress import say_progress
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments

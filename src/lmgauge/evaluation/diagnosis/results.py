@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from lmgauge.base.result_list import Tabled
 from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.diagnosis.calibration import Calibration
 from lmgauge.evaluation.diagnosis.costs import RankStatistics, SpellingCosts, TokenCost, UnseenWord
@@ -13,7 +14,6 @@ from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_bits
-from lmgauge.result_list import Tabled
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,15 +17,15 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import BaseType
-from lmgauge.decoding import Meta, Whole, decode
-from lmgauge.distributions.stored_rows import BaseRows, StoredRows, draws_of
-from lmgauge.distributions.tile import LOWEST, Tile, as_numpy, ready
-from lmgauge.errors import InputError
-from lmgauge.files import writing
-from lmgauge.json_text import from_json
-from lmgauge.places import open_reading
+from lmgauge.base.choices import BaseType
+from lmgauge.base.decoding import Meta, Whole, decode
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import writing
+from lmgauge.base.json_text import from_json
+from lmgauge.base.paths import open_reading
 from lmgauge.records.parquet_files import open_parquet
+from lmgauge.scores.distributions.stored_rows import BaseRows, StoredRows, draws_of
+from lmgauge.scores.distributions.tile import LOWEST, Tile, as_numpy, ready
 from lmgauge.scores.table import EOS_KIND, TOKEN
 from lmgauge.work.manifest import UNSEALED, check_seal, seal
 

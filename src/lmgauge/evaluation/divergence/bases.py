@@ -11,13 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmgauge.distributions.blocks import Events, distributions_of
-from lmgauge.distributions.pairs import Divergences
-from lmgauge.distributions.reduce import joined, no_events, reduce_pair
-from lmgauge.distributions.reductions import Columns
-from lmgauge.distributions.stored_rows import StoredDivergences, possible_tokens, stored_rows
-from lmgauge.distributions.tile import Tile
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.threads import map_in_order, thread_count
+from lmgauge.base.version import __version__
 from lmgauge.evaluation.divergence.base_file import (
     MOST_RULED_OUT,
     BaseFile,
@@ -35,10 +31,14 @@ from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.divergence.storage_bounds import storage_of
 from lmgauge.evaluation.options import DivergenceSettings, StoringSettings
 from lmgauge.scores import ScoreBatch
+from lmgauge.scores.distributions.blocks import Events, distributions_of
+from lmgauge.scores.distributions.pairs import Divergences
+from lmgauge.scores.distributions.reduce import joined, no_events, reduce_pair
+from lmgauge.scores.distributions.reductions import Columns
+from lmgauge.scores.distributions.stored_rows import StoredDivergences, possible_tokens, stored_rows
+from lmgauge.scores.distributions.tile import Tile
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.threads import map_in_order, thread_count
-from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -77,7 +77,7 @@ class AskedBase:
         if not same_ids or base.tokenizer.fingerprint != candidate.tokenizer.fingerprint:
             raise InputError(
                 "the models number or divide their tokens differently; where the tokens are the same, "
-                "over_common_tokens([a, b]) of lmgauge.models.mixture.compatibility makes the ids so"
+                "over_common_tokens([a, b]) of lmgauge.models.combined.mixture.compatibility makes the ids so"
             )
 
     def check_text(self, corpus: Corpus) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.base.remote.addresses import PathLike
 from lmgauge.evaluation.divergence.divergence_result import CandidateTest
 from lmgauge.evaluation.divergence.figures import PairEvents, PairRows
 from lmgauge.evaluation.evaluate import Evaluator, sum_block
@@ -19,7 +20,6 @@ from lmgauge.evaluation.runs import RunFolders, run_settings
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.intervals import spread
 from lmgauge.numerics.significance import holm_adjusted
-from lmgauge.remote.addresses import PathLike
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:

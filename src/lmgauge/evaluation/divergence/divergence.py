@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lmgauge.distributions.blocks import of_events
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.diagnosis.costs import TokenCost, TokenCosts
 from lmgauge.evaluation.divergence.bases import Base, ModelFacts
 from lmgauge.evaluation.divergence.candidates import CandidateSums, candidate_tests
@@ -25,10 +25,10 @@ from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.ranges import exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.numerics.independence import caveats, in_signature, in_words
-from lmgauge.signature import Signature, text_parts
+from lmgauge.numerics.signature import Signature, text_parts
+from lmgauge.scores.distributions.blocks import of_events
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel

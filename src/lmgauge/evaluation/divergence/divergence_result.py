@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from lmgauge.base.result_columns import column, interval_columns
+from lmgauge.base.result_list import ResultList, Tabled
 from lmgauge.evaluation.diagnosis.costs import TokenCost
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval
-from lmgauge.result_columns import column, interval_columns
-from lmgauge.result_list import ResultList, Tabled
 
 SIGNIFICANT = 0.05
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.reductions import Columns
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.evaluation.divergence.divergence_result import Figure, TokenErrors, WorstToken
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import ScoreBatch
+from lmgauge.scores.distributions.reductions import Columns
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lmgauge.errors import InputError
-from lmgauge.readable import visible
+from lmgauge.base.errors import InputError
+from lmgauge.base.escaping import visible
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.divergence.divergence_result import Divergence

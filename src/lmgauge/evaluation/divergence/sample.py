@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.blocks import event_counts
-from lmgauge.errors import InputError
-from lmgauge.progress import say_progress
+from lmgauge.base.errors import InputError
+from lmgauge.base.progress import say_progress
+from lmgauge.scores.distributions.blocks import event_counts
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.evaluation.divergence.base_file import BaseFile
 from lmgauge.evaluation.divergence.divergence_result import Storage, StorageError
 from lmgauge.numerics.units import LN_2

@@ -27,21 +27,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.blocks import why_not_whole
-from lmgauge.distributions.reduce import reduce
-from lmgauge.distributions.reductions import Moments
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.result_columns import column
+from lmgauge.base.result_list import Tabled
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.options import MembershipSettings
 from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.detection import Group, Separation
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import LEVEL, Interval
-from lmgauge.result_columns import column
-from lmgauge.result_list import Tabled
+from lmgauge.numerics.signature import Signature, text_parts
 from lmgauge.scores import ScoreBatch
-from lmgauge.signature import Signature, text_parts
-from lmgauge.version import NUMBERS_VERSION
+from lmgauge.scores.distributions.blocks import why_not_whole
+from lmgauge.scores.distributions.reduce import reduce
+from lmgauge.scores.distributions.reductions import Moments
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.scores import EOS_KIND, ScoreBatch, unescaped
 from lmgauge.text.segments import Segments

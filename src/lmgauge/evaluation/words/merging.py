@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.words.units import Units, at_white_space
 from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.segments import Segments
 
 Ints = NDArray[np.int64]

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from lmgauge.digests import digest
-from lmgauge.errors import InputError
+from lmgauge.base.digests import digest
+from lmgauge.base.errors import InputError
+from lmgauge.base.escaping import visible
+from lmgauge.base.remote.addresses import PATHS, PathLike
 from lmgauge.evaluation.words.units import Units
-from lmgauge.readable import visible
 from lmgauge.records.sources import table_rows
-from lmgauge.remote.addresses import PATHS, PathLike
 from lmgauge.text.segments import Segments, is_character_start, is_white_space
 
 _ID_COLUMNS = ("text_id", "id", "item")

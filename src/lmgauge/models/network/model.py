@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions.blocks import BlockDistributions, rows_among
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.threads import thread_count
 from lmgauge.models.custom import alone
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions
@@ -24,10 +23,11 @@ from lmgauge.models.network.windows import Layout, windows_note
 from lmgauge.models.protocol import OF_TEXT, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
+from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.distributions.blocks import BlockDistributions, rows_among
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
-from lmgauge.threads import thread_count
 
 # Contexts that are asked about together, and entries of their distributions: products are quick then, and they fit.
 _CONTEXTS, _ENTRIES = 32, 1 << 21
@@ -152,7 +152,7 @@ class NetworkModel(ScoresStrings):
         spans: bool = True,
         threads: int | None = None,
     ) -> Iterator[BlockDistributions]:
-        """Yield the distributions at the events of each block; see `lmgauge.distributions.reduce`.
+        """Yield the distributions at the events of each block; see `lmgauge.scores.distributions.reduce`.
 
         Args:
             segments: blocks of text, e.g. a `Corpus`.

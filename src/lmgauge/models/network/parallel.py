@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
+from lmgauge.base.threads import OfProcess, map_beside, map_in_order, pool
 from lmgauge.models.network.engine import Engine, Job
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.threads import OfProcess, map_beside, map_in_order, pool
 from lmgauge.work.executor import Task, Worker, end, result_of, started
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions.blocks import BlockDistributions
-from lmgauge.distributions.tile import LOWEST, Tile, ready
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.custom import with_given
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
+from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.distributions.blocks import BlockDistributions
+from lmgauge.scores.distributions.tile import LOWEST, Tile, ready
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import EOS, UNK

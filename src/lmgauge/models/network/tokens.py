@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import FirstToken, NgramContext
-from lmgauge.decoding import decode
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.choices import FirstToken, NgramContext
+from lmgauge.base.decoding import decode
+from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.protocol import read_config
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, check_largest_id

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.counted_note import CountedNote
-from lmgauge.protocols import PROTOCOLS, LayoutName
+from lmgauge.base.counted_note import CountedNote
+from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.protocols import PROTOCOLS, LayoutName
 
 
 class Window(NamedTuple):

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError, ModelFileError
-from lmgauge.files import local_path
+from lmgauge.base.errors import InputError, ModelFileError
+from lmgauge.base.files import local_path
 from lmgauge.models.ngram.arpa_writer import ESCAPED
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.packed_tables import RepeatedNgramsError

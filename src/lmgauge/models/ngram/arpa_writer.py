@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import UsageError
-from lmgauge.files import writing
+from lmgauge.base.errors import UsageError
+from lmgauge.base.files import writing
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel

@@ -8,12 +8,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.blocks import BatchDistributions, BlockDistributions
-from lmgauge.distributions.pairs import KullbackLeibler
-from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
-from lmgauge.distributions.tile import Tile
 from lmgauge.models.ngram.full_distribution import Contexts, WholeDistributions
 from lmgauge.scores import ScoreBatch
+from lmgauge.scores.distributions.blocks import BatchDistributions, BlockDistributions
+from lmgauge.scores.distributions.pairs import KullbackLeibler
+from lmgauge.scores.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
+from lmgauge.scores.distributions.tile import Tile
 
 
 class Rows(Protocol):

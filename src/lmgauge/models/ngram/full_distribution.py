@@ -49,9 +49,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.base.threads import OfProcess
 from lmgauge.models.ngram.packed_tables import PackedTable
 from lmgauge.text.vocabulary import BOS, EOS
-from lmgauge.threads import OfProcess
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.tables import KernelModel, NgramTables

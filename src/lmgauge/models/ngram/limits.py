@@ -6,11 +6,11 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
-from lmgauge.declaration import settings
-from lmgauge.errors import NotEnoughMemoryError, UsageError
-from lmgauge.memory import free_memory, parse_size, size_in_words
-from lmgauge.option_numbers import Count
+from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS
+from lmgauge.base.declaration import settings
+from lmgauge.base.errors import NotEnoughMemoryError, UsageError
+from lmgauge.base.memory import free_memory, parse_size, size_in_words
+from lmgauge.base.option_numbers import Count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,7 +121,7 @@ class TrainingResources:
         # threads: how many workers there are where nobody says so, as threads.
         from pathlib import Path
 
-        from lmgauge.threads import thread_count
+        from lmgauge.base.threads import thread_count
 
         return MemoryLimits(
             _most_of_free() if self.memory is None else parse_size(self.memory),

@@ -17,8 +17,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lmgauge.errors import NotEnoughMemoryError
-from lmgauge.memory import free_memory, size_in_words
+from lmgauge.base.errors import NotEnoughMemoryError
+from lmgauge.base.memory import free_memory, size_in_words
 from lmgauge.models.ngram import packed_tables
 from lmgauge.models.ngram.adjusted_counts import cutoff_of
 from lmgauge.models.ngram.counting import TABLE_BYTES

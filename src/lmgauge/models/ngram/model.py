@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import SMOOTHINGS
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.digests import digest
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import SMOOTHINGS
+from lmgauge.base.digests import digest
+from lmgauge.base.errors import UsageError
+from lmgauge.base.plugins import Plugins
+from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.models.custom import alone, targets_only
 from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
@@ -24,14 +25,13 @@ from lmgauge.models.ngram.sums import SumsSegments
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context, checked
 from lmgauge.models.scored_text import ScoresStrings
-from lmgauge.plugins import Plugins
 from lmgauge.scores import ScoreBatch
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import load_tokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
-from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.distributions import RowBlock
@@ -166,7 +166,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
         spans: bool = True,
         threads: int | None = None,
     ) -> Iterator[RowBlock]:
-        """Yield the distributions at the events of each block, for the engine in `lmgauge.distributions`.
+        """Yield the distributions at the events of each block, for the engine in `lmgauge.scores.distributions`.
 
         Args:
             segments: blocks of text.
@@ -185,8 +185,8 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
             >>> [tile.p[0].round(3).tolist() for block in model.distributions(corpus) for tile in block.tiles()]
             [[0.111, 0.0, 0.333, 0.333, 0.222]]
         """
-        from lmgauge.distributions.blocks import rows_among  # only for those who ask: this package is large
         from lmgauge.models.ngram.distributions import NgramBlock, RowBlock
+        from lmgauge.scores.distributions.blocks import rows_among  # only for those who ask: this package is large
 
         whole, seen = self.tables.whole(eos=self.settings.eos), 0
         block = NgramBlock if self.tables.closed_forms else RowBlock

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import UsageError
-from lmgauge.threads import run_ranges, thread_count
+from lmgauge.base.errors import UsageError
+from lmgauge.base.threads import run_ranges, thread_count
 
 Lines = NDArray[np.uint32]
 Floats = NDArray[np.float32]

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.base.threads import thread_count
 from lmgauge.models.ngram.links import Grams, transposed
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.packed_tables import (
@@ -48,7 +49,6 @@ from lmgauge.models.ngram.packed_tables import (
     stage_in_parts,
 )
 from lmgauge.models.ngram.storage import ArrayInPieces, write_model
-from lmgauge.threads import thread_count
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 
 BYTES_IN_BUCKET = 24

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
+from lmgauge.base.display import Shown
+from lmgauge.base.errors import UsageError
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.ngram_arrays import (
     SMALLEST_SHARE,
@@ -33,11 +34,10 @@ from lmgauge.models.ngram.ngram_arrays import (
     sums_of_contexts,
     tables_of,
 )
-from lmgauge.shown import Shown
 from lmgauge.text.vocabulary import BOS
 
 if TYPE_CHECKING:
-    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.models.combined.spelling.model import SpelledModel
 
 
 @dataclass(frozen=True, repr=False)

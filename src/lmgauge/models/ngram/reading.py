@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.threads import map_beside
 from lmgauge.models.ngram.discounts import Discounts
 from lmgauge.models.ngram.settings import NgramTrainingSettings, TrainingRecord
 from lmgauge.text.documents import Corpus
@@ -21,7 +22,6 @@ from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments, TextReport
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary, VocabularyBuilder, restrict
-from lmgauge.threads import map_beside
 from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
 
 Progress = Callable[[str], None]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from lmgauge.choices import NgramContext, NormalizerName, ReservedPolicy, SmoothingKind
-from lmgauge.declaration import settings
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import NgramContext, NormalizerName, ReservedPolicy, SmoothingKind
+from lmgauge.base.declaration import settings
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Bounds
 from lmgauge.models.model_settings import VocabularySettings
-from lmgauge.option_numbers import Bounds
 
 if TYPE_CHECKING:
     from pathlib import Path

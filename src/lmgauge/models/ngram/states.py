@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.choices import RESERVED_POLICIES
-from lmgauge.errors import InputError, ProbabilityError, UsageError
+from lmgauge.base.choices import RESERVED_POLICIES
+from lmgauge.base.errors import InputError, ProbabilityError, UsageError
 from lmgauge.models.protocol import check_context
 from lmgauge.text.vocabulary import BOS
 

@@ -20,16 +20,16 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.decoding import Meta
-from lmgauge.errors import ModelFileError, NotEnoughMemoryError
-from lmgauge.files import writing_directory
-from lmgauge.json_text import from_json
-from lmgauge.memory import ask_for_huge_pages, is_larger_than_free, size_in_words
+from lmgauge.base.decoding import Meta
+from lmgauge.base.errors import ModelFileError, NotEnoughMemoryError
+from lmgauge.base.files import writing_directory
+from lmgauge.base.json_text import from_json
+from lmgauge.base.memory import ask_for_huge_pages, is_larger_than_free, size_in_words
+from lmgauge.base.progress import say_progress
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.settings import MAX_ORDER, NgramSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, is_folder_of, read_own_config, write_config
-from lmgauge.progress import say_progress
 from lmgauge.text.tokens import TOKENIZER_FILES
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, hash_slots
 
@@ -40,10 +40,10 @@ import os
 from contextlib import suppress
 from dataclasses import asdict
 
-from lmgauge.digests import digest
-from lmgauge.files import regular
-from lmgauge.temporaries import temporary_beside
-from lmgauge.version import __version__
+from lmgauge.base.digests import digest
+from lmgauge.base.files import regular
+from lmgauge.base.temporaries import temporary_beside
+from lmgauge.base.version import __version__
 
 FORMAT_VERSION = 2
 _FILES = {"config.json", "model.safetensors", *TOKENIZER_FILES}

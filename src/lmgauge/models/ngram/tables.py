@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import ModelFileError, ProbabilityError
+from lmgauge.base.errors import ModelFileError, ProbabilityError
 from lmgauge.models.ngram.full_distribution import WholeDistributions, index_children
 from lmgauge.models.ngram.packed_tables import KernelTable, PackedTable
 

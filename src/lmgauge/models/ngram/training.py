@@ -32,10 +32,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from lmgauge.digests import digest
-from lmgauge.errors import LmgaugeError, NotEnoughMemoryError, UsageError
-from lmgauge.files import refuse_other_folder, refuse_replacing
-from lmgauge.memory import resident_bytes, size_in_words
+from lmgauge.base.digests import digest
+from lmgauge.base.errors import LmgaugeError, NotEnoughMemoryError, UsageError
+from lmgauge.base.files import refuse_other_folder, refuse_replacing
+from lmgauge.base.memory import resident_bytes, size_in_words
+from lmgauge.base.progress import listening
+from lmgauge.base.threads import thread_count
 from lmgauge.models.ngram.adjusted_counts import adjust_counts
 from lmgauge.models.ngram.counting import Counted, count_text
 from lmgauge.models.ngram.discounts import estimate_discounts
@@ -60,12 +62,10 @@ from lmgauge.models.ngram.reading import Progress, ReadText, read_text
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings
 from lmgauge.models.ngram.storage import is_ngram_folder
 from lmgauge.models.ngram.tables import NgramTables
-from lmgauge.progress import listening
 from lmgauge.records.sources import Source
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS
-from lmgauge.threads import thread_count
 from lmgauge.work.engine import Engine
 
 _LOGGER = logging.getLogger(__name__)

@@ -20,10 +20,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from lmgauge.errors import InputError, ModelFileError
-from lmgauge.files import locking, read_regular, regular, writing, writing_directory
+from lmgauge.base.errors import InputError, ModelFileError
+from lmgauge.base.files import locking, read_regular, regular, writing, writing_directory
+from lmgauge.base.temporaries import temporary_beside
 from lmgauge.models.training.progress_file import PROGRESS_FILE
-from lmgauge.temporaries import temporary_beside
 from lmgauge.work.manifest import read_manifest, write_manifest
 
 _BEST = "best"

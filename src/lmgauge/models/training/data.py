@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.models.training.networks import IGNORED
 from lmgauge.models.training.settings import NeuralTrainingSettings
 from lmgauge.text.documents import Corpus

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lmgauge.errors import InputError, LmgaugeError, ModelFileError
+from lmgauge.base.errors import InputError, LmgaugeError, ModelFileError
 from lmgauge.models.network.torch.runtime import out_of_memory
 from lmgauge.models.training import checkpoints as stored
 from lmgauge.models.training.data import Window, WindowSource

@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lmgauge.choices import VocabularyKind
-from lmgauge.errors import ModelFileError, UsageError
-from lmgauge.files import refuse_other_folder, writing_directory
+from lmgauge.base.choices import VocabularyKind
+from lmgauge.base.errors import ModelFileError, UsageError
+from lmgauge.base.files import refuse_other_folder, writing_directory
+from lmgauge.base.result_list import Result, data_frame
+from lmgauge.base.threads import thread_count
+from lmgauge.base.version import __version__
+from lmgauge.models.combined.spelling.learn import learn_parts, refuse_once
+from lmgauge.models.combined.spelling.speller import Spelling
+from lmgauge.models.combined.spelling.storage import write_spelling
+from lmgauge.models.combined.spelling.whitespace_model import SeparatorModel
 from lmgauge.models.network.tokens import CONFIG_KEY
 from lmgauge.models.network.torch.architectures import register_architectures
 from lmgauge.models.network.torch.checkpoint import choose_device, quiet
 from lmgauge.models.network.torch.runtime import FLOAT32_INSTEAD
 from lmgauge.models.protocol import read_config
-from lmgauge.models.spelling.learn import learn_parts, refuse_once
-from lmgauge.models.spelling.speller import Spelling
-from lmgauge.models.spelling.storage import write_spelling
-from lmgauge.models.spelling.whitespace_model import SeparatorModel
 from lmgauge.models.training.checkpoints import CheckpointFolder, training_folder
 from lmgauge.models.training.data import TrainingText, make_source, read_text
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError, Watch, finite
@@ -31,12 +34,9 @@ from lmgauge.models.training.networks import build_model, computable, parameter_
 from lmgauge.models.training.progress_file import ProgressFile
 from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings, RunSettings
 from lmgauge.models.training.tokenizers import fixed_vocabulary, make_training_tokenizer, write_tokenizer
-from lmgauge.result_list import Result, data_frame
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
-from lmgauge.threads import thread_count
-from lmgauge.version import __version__
 from lmgauge.work.manifest import unfinished
 
 if TYPE_CHECKING:

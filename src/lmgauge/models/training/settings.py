@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from lmgauge.choices import DEFAULT_SEED
-from lmgauge.declaration import settings, settings_options
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import DEFAULT_SEED
+from lmgauge.base.declaration import settings, settings_options
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Bounds, Count, Natural, NotNegative, Positive
 from lmgauge.models.model_settings import VocabularySettings
-from lmgauge.option_numbers import Bounds, Count, Natural, NotNegative, Positive
 
 NeuralKind = Literal["ffnn", "rnn", "lstm", "gru", "transformer"]
 Schedule = Literal["constant", "decay", "halve", "cosine"]

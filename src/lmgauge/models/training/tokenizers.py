@@ -8,8 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from lmgauge.errors import InputError, UsageError, needing
-from lmgauge.json_text import from_json
+from lmgauge.base.errors import InputError, UsageError, needing
+from lmgauge.base.json_text import from_json
 from lmgauge.models.training.checkpoints import CheckpointFolder
 from lmgauge.text.documents import Corpus
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from lmgauge.choices import LogUnit
-from lmgauge.errors import InputError, UsageError
-from lmgauge.readable import first_few, visible
+from lmgauge.base.choices import LogUnit
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import first_few, visible
 from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, score_of
 
 _TOKENS = ("token", "word", "piece")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, shown
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores.imports.log import Log, LoggedSegment, printable, shown
 from lmgauge.scores.spans import Piece, approximate, left_out, place, spellings_of
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN, ScoreBatch, Strings

@@ -12,11 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmgauge.choices import Format, LogUnit
-from lmgauge.errors import InputError, UsageError
-from lmgauge.json_text import from_json
+from lmgauge.base.choices import Format, LogUnit
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import visible
+from lmgauge.base.json_text import from_json
 from lmgauge.numerics.units import bits_to_nats, log10_to_nats
-from lmgauge.readable import visible
 from lmgauge.records.compression import read_chunks
 from lmgauge.records.formats import reader_of
 from lmgauge.records.lines import UTF8_BOM, cut_lines, line_blocks

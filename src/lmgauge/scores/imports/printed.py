@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, number, score_of, shown
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from lmgauge.choices import PROGRAMS, LogUnit
-from lmgauge.errors import InputError, UsageError
-from lmgauge.plugins import Plugins
-from lmgauge.readable import first_few
+from lmgauge.base.choices import PROGRAMS, LogUnit
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import first_few
+from lmgauge.base.plugins import Plugins
 from lmgauge.records.formats import format_of
 from lmgauge.scores.imports.frames import is_table
 from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput

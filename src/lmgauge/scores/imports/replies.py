@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, number
 from lmgauge.scores.spans import Piece
 

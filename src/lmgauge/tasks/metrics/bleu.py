@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.choices import BLEU_SMOOTHING_VALUES, BleuTokenizer, ReferenceLength
-from lmgauge.declaration import settings
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import BLEU_SMOOTHING_VALUES, BleuTokenizer, ReferenceLength
+from lmgauge.base.declaration import settings
+from lmgauge.base.errors import UsageError
 from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, NO_MATCH, CompiledMetric, Kernel, PrintedScore, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.settings import BleuOptions

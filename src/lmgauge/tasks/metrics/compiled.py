@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, UsageError
-from lmgauge.result_list import Result
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.result_list import Result
+from lmgauge.base.threads import run_ranges, thread_count
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, reference_key, signature_of
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.threads import run_ranges, thread_count
-from lmgauge.version import NUMBERS_VERSION
 
 # Below this a second thread costs more than it saves.
 BYTES_PER_THREAD = 1 << 17

@@ -14,18 +14,18 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
-from lmgauge.choices import Average
-from lmgauge.errors import InputError, UsageError
-from lmgauge.places import refuse_file_names
-from lmgauge.readable import first_few
-from lmgauge.result_list import Result, Tabled
+from lmgauge.base.choices import Average
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import first_few
+from lmgauge.base.paths import refuse_file_names
+from lmgauge.base.result_list import Result, Tabled
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
 from lmgauge.tasks.parallel import ParallelFiles, Path
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 from lmgauge.tasks.significance import IndependentRows
 from lmgauge.tasks.texts import Integers, Texts
-from lmgauge.version import NUMBERS_VERSION
 
 LARGEST_TABLE = 1 << 30
 """Bytes of statistics that are made at once."""

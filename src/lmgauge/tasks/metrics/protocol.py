@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
-from lmgauge.plugins import Plugins
+from lmgauge.base.errors import UsageError
+from lmgauge.base.plugins import Plugins
 from lmgauge.tasks.texts import References, Texts
 
 METRICS = Plugins(

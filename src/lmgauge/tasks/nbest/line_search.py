@@ -16,9 +16,9 @@ from functools import cached_property
 
 import numpy as np
 
+from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.tasks.metrics.protocol import Floats
 from lmgauge.tasks.texts import Integers
-from lmgauge.threads import map_in_order, thread_count
 
 _NARROW = 1e-9  # relative width of an interval between two changes that rounding may have made
 _MOST_ROUNDS = 50

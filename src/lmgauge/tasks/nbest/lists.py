@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lmgauge.errors import InputError, UsageError
-from lmgauge.readable import first_few
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import first_few
 from lmgauge.tasks.metrics.protocol import Floats
 from lmgauge.tasks.texts import Integers
 

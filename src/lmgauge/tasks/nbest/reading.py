@@ -20,10 +20,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmgauge.choices import FORMATS
-from lmgauge.errors import InputError, UsageError
-from lmgauge.progress import say_progress
-from lmgauge.readable import first_few
+from lmgauge.base.choices import FORMATS
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import first_few
+from lmgauge.base.progress import say_progress
 from lmgauge.records.formats import COMPRESSIONS, reader_of
 from lmgauge.records.jsonl import object_rows
 from lmgauge.records.lines import text_lines

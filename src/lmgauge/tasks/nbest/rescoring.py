@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from lmgauge.errors import UsageError
-from lmgauge.files import writing_or_printing
-from lmgauge.json_text import to_json
+from lmgauge.base.errors import UsageError
+from lmgauge.base.escaping import first_few, for_output
+from lmgauge.base.files import writing_or_printing
+from lmgauge.base.json_text import to_json
+from lmgauge.base.progress import say_progress
+from lmgauge.base.result_columns import plain_values
+from lmgauge.base.result_list import Tabled
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.numerics.intervals import UNKNOWN
-from lmgauge.progress import say_progress
-from lmgauge.readable import first_few, for_output
+from lmgauge.numerics.signature import Signature
 from lmgauge.records.formats import BY_SUFFIX, COMPRESSIONS
-from lmgauge.result_columns import plain_values
-from lmgauge.result_list import Tabled
-from lmgauge.signature import Signature
 from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.metrics.error_rates import EditRate, ErrorRates
 from lmgauge.tasks.metrics.protocol import Floats, Statistics
@@ -32,7 +33,6 @@ from lmgauge.tasks.settings import ComparisonSettings, NbestReading, PairsFile, 
 from lmgauge.tasks.significance import IndependentRows
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.tasks.transcripts import format_of
-from lmgauge.version import NUMBERS_VERSION
 
 FIRST, RESCORED = "first of the list", "rescored"
 """Names of the two systems that are compared."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError
+from lmgauge.base.errors import InputError
 from lmgauge.text.overlap.token_stream import EncodedBlock, Joints
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import UNK

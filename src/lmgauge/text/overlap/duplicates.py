@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import MissingExtraError
+from lmgauge.base.errors import MissingExtraError
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.common_runs import SuffixIndex, Windows
 from lmgauge.text.overlap.token_stream import EncodedBlock, StreamEncoder, WholeText

@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
-from lmgauge.files import refuse_replacing, writing
-from lmgauge.progress import say_progress
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import refuse_replacing, writing
+from lmgauge.base.progress import say_progress
+from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.overlap.common_runs import CommonRuns, Follower, SuffixIndex
 from lmgauge.text.overlap.duplicates import SHINGLE, SHOWN_BYTES, NearDuplicates, NearPair, WholeDuplicates
 from lmgauge.text.overlap.overlap_results import GroupOverlap, NearDuplicate, Overlap, Passage, Place
 from lmgauge.text.overlap.overlap_settings import OverlapSettings
 from lmgauge.text.overlap.token_stream import SEPARATOR, EncodedBlock, StreamEncoder, WholeText
-from lmgauge.threads import map_in_order, thread_count
 
 _NO_SEGMENTS = np.zeros(0, np.int64)
 

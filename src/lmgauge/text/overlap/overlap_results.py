@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import CheckFailedError
-from lmgauge.result_columns import plain_values
-from lmgauge.result_list import Tabled
+from lmgauge.base.errors import CheckFailedError
+from lmgauge.base.result_columns import plain_values
+from lmgauge.base.result_list import Tabled
 
 if TYPE_CHECKING:
     from lmgauge.text.overlap.token_stream import WholeText

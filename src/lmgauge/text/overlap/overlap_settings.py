@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from lmgauge.choices import OverlapUnit
-from lmgauge.declaration import settings
-from lmgauge.option_numbers import Bounds, Natural, Share
+from lmgauge.base.choices import OverlapUnit
+from lmgauge.base.declaration import settings
+from lmgauge.base.option_numbers import Bounds, Natural, Share
 
 DEFAULT_N = {"word": 13, "character": 25}
 """Shortest runs that count: 13 words are what Brown et al. (2020), appendix C, take; 25 characters are about as much text

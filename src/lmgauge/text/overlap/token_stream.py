@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import OverlapUnit
-from lmgauge.errors import InputError
+from lmgauge.base.choices import OverlapUnit
+from lmgauge.base.errors import InputError
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.encoding import encode
 from lmgauge.text.overlap.normalization import fold

@@ -20,7 +20,7 @@ from tests.models.network.gguf.gguf_files import (
 )
 
 import lmgauge
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.base.errors import ModelFileError, UsageError
 from lmgauge.models.network.gguf import model as gguf_engine
 from lmgauge.models.network.gguf import network as gguf_network
 from lmgauge.models.network.gguf.model import GgufModel, load_gguf

@@ -19,7 +19,7 @@ from tests.models.network.gguf.gguf_files import (
     write_gguf,
 )
 
-from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
+from lmgauge.base.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.gguf import network as gguf_network
 from lmgauge.models.network.gguf.network import GgufNetwork
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.network.gguf.gguf_files import byte_level_vocabulary, sentencepiece_vocabulary, write_gguf
 
-from lmgauge.errors import ModelFileError
+from lmgauge.base.errors import ModelFileError
 from lmgauge.models.network.gguf.network import GgufNetwork
 from lmgauge.models.network.gguf.tokens import GgufTokenizer, distinct_names, gguf_tokens, tokenizer_digest
 from lmgauge.models.network.tokens import NO_ID

@@ -12,7 +12,8 @@ from unittest.mock import patch
 import pytest
 from tests.models.network.server.toy_server import ToyServer
 
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.base.errors import ModelFileError, UsageError
+from lmgauge.base.remote import problems
 from lmgauge.models.network.server import http as completions_http
 from lmgauge.models.network.server.http import (
     KEY_VARIABLE,
@@ -21,7 +22,6 @@ from lmgauge.models.network.server.http import (
     Endpoint,
     ServerError,
 )
-from lmgauge.remote import problems
 
 
 @pytest.fixture(autouse=True)

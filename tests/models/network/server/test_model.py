@@ -14,7 +14,9 @@ import pytest
 from tests.models.network.server.toy_server import SPELLINGS, ToyServer, toy_scores, toy_tokens
 
 import lmgauge
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
+from lmgauge.base.remote import problems
+from lmgauge.base.threads import map_in_order
 from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.server import model as completions
@@ -22,11 +24,9 @@ from lmgauge.models.network.server.http import KEY_VARIABLE, ServerError
 from lmgauge.models.network.server.model import CompletionsModel, UnknownVocabulary, load_completions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import load_model
-from lmgauge.remote import problems
 from lmgauge.scores import ScoreBatch, ScoreWriter, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.threads import map_in_order
 
 LINES = ["The café is open.", "", "  two  spaces ", "東京 1984", "😀", "a"]
 

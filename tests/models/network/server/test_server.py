@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.models.network.server.toy_server import SPELLINGS, ToyServer, toy_scores, toy_tokens
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.models.network.server.http import Endpoint, ServerError
 from lmgauge.models.network.server.server import PROBE, Server, locate
 from lmgauge.scores.imports.replies import PromptTokens

@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from tests.models.network.conftest import TEXT, lowercasing  # noqa: E402
 
 from lmgauge import evaluate, load_model  # noqa: E402
-from lmgauge.errors import LmgaugeError, ModelFileError, UsageError  # noqa: E402
+from lmgauge.base.errors import LmgaugeError, ModelFileError, UsageError  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch import checkpoint as module  # noqa: E402
 from lmgauge.models.network.torch.architectures import RecurrentConfig, RecurrentForCausalLM  # noqa: E402

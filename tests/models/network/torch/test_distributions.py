@@ -15,15 +15,15 @@ pytest.importorskip("transformers")
 from tests.models.network.conftest import TEXT  # noqa: E402
 
 import lmgauge  # noqa: E402
-from lmgauge.contexts import EventContexts  # noqa: E402
-from lmgauge.distributions.pairs import Divergences, direct  # noqa: E402
-from lmgauge.distributions.reduce import reduce, reduce_pair  # noqa: E402
-from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, TopK  # noqa: E402
-from lmgauge.errors import ModelFileError  # noqa: E402
+from lmgauge.base.errors import ModelFileError  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch import engine as engine_module  # noqa: E402
 from lmgauge.models.network.torch import output_layer  # noqa: E402
 from lmgauge.models.network.torch.model import load_neural  # noqa: E402
+from lmgauge.scores.contexts import EventContexts  # noqa: E402
+from lmgauge.scores.distributions.pairs import Divergences, direct  # noqa: E402
+from lmgauge.scores.distributions.reduce import reduce, reduce_pair  # noqa: E402
+from lmgauge.scores.distributions.reductions import Entropy, Mass, Moments, Rank, TopK  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 from lmgauge.text.vocabulary import BOS  # noqa: E402
 

@@ -19,11 +19,11 @@ from tests.models.network.conftest import TEXT  # noqa: E402
 
 import lmgauge  # noqa: E402
 from lmgauge import Corpus  # noqa: E402
-from lmgauge.distributions import reduce  # noqa: E402
-from lmgauge.distributions.reductions import Entropy  # noqa: E402
-from lmgauge.errors import UsageError  # noqa: E402
+from lmgauge.base.errors import UsageError  # noqa: E402
 from lmgauge.models import NeuralModel  # noqa: E402
 from lmgauge.models.registry import load_model  # noqa: E402
+from lmgauge.scores.distributions import reduce  # noqa: E402
+from lmgauge.scores.distributions.reductions import Entropy  # noqa: E402
 from lmgauge.settings import ScoringOptions  # noqa: E402
 
 

@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from lmgauge.errors import InputError
-from lmgauge.files import OutputError
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import OutputError
 from lmgauge.models.network.torch.engine import Job
 from lmgauge.models.network.torch.journal import Journal
 

@@ -16,7 +16,7 @@ transformers = pytest.importorskip("transformers")
 from tests.models.network.conftest import TEXT, network, rounding  # noqa: E402
 
 from lmgauge import evaluate  # noqa: E402
-from lmgauge.errors import InputError, ModelFileError, UsageError  # noqa: E402
+from lmgauge.base.errors import InputError, ModelFileError, UsageError  # noqa: E402
 from lmgauge.evaluation.audit.audit import audit  # noqa: E402
 from lmgauge.evaluation.options import AuditSettings  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402

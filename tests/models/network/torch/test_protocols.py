@@ -16,8 +16,8 @@ from tests.models.network.conftest import SIZES, TEXT, byte_fallback, byte_level
 from tests.reference import protocols as reference
 
 import lmgauge
-from lmgauge.choices import ProtocolName
-from lmgauge.errors import InputError, UsageError
+from lmgauge.base.choices import ProtocolName
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.torch.model import NeuralModel
 

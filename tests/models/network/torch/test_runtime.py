@@ -17,7 +17,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lmgauge.errors import ModelFileError  # noqa: E402
+from lmgauge.base.errors import ModelFileError  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch import checkpoint as loading  # noqa: E402
 from lmgauge.models.network.torch import runtime as precision  # noqa: E402

@@ -14,7 +14,7 @@ transformers = pytest.importorskip("transformers")
 
 from tests.models.network.conftest import network, rounding  # noqa: E402
 
-from lmgauge.errors import ModelFileError  # noqa: E402
+from lmgauge.base.errors import ModelFileError  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.architectures import (  # noqa: E402
     FeedForwardConfig,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.models.ngram.kenlm.form import KenlmForm
 
 

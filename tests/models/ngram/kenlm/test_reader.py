@@ -14,9 +14,9 @@ import pytest
 from tests.reference.kenlm import HEADER, murmur, take_apart
 
 import lmgauge
-from lmgauge.distributions import Entropy, reduce
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.ngram.kenlm.reader import KenlmModel, is_kenlm, read_kenlm
+from lmgauge.scores.distributions import Entropy, reduce
 from lmgauge.text.vocabulary import BOS, EOS
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -266,7 +266,7 @@ def test_the_twin_hashes_as_the_kernel_does() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_steps_and_short_texts_are_those_of_kenlm(write: Callable[[str], Path], form: str) -> None:
     kenlm = pytest.importorskip("kenlm")
-    from lmgauge.compat import kenlm as ours
+    from lmgauge.integrations import kenlm as ours
 
     one, other = ours.Model(str(write(form))), kenlm.Model(str(write(form)))
     for text in [*sentences(13, 60), "w3 unseen w4"]:

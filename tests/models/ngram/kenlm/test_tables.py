@@ -9,7 +9,7 @@ import pytest
 from tests.reference.kenlm import take_apart
 
 import lmgauge
-from lmgauge.errors import ModelFileError
+from lmgauge.base.errors import ModelFileError
 from lmgauge.models.ngram.kenlm.reader import KenlmModel, read_kenlm
 from lmgauge.text.vocabulary import BOS
 

@@ -11,7 +11,7 @@ from tests.models.ngram.kenlm.test_reader import FORMS, scored, sentences
 from tests.reference.kenlm import murmur, take_apart
 
 import lmgauge
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.models.ngram.kenlm.reader import read_kenlm
 
 

@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.digests import file_sha256
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.base.digests import file_sha256
+from lmgauge.base.errors import ModelFileError, UsageError
+from lmgauge.base.threads import thread_count
 from lmgauge.models.network.engine import Job, Progress, unheard
 from lmgauge.models.network.gguf.network import GgufNetwork, log_sum_exp, of_targets
 from lmgauge.models.network.gguf.tokens import gguf_tokens
@@ -23,7 +23,7 @@ from lmgauge.models.network.model import NetworkModel
 from lmgauge.models.network.options import ScoringOptions, resolve_policy
 from lmgauge.models.network.parallel import workers_for
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.threads import thread_count
+from lmgauge.scores.context_policy import ContextPolicy
 
 
 class GgufModel(NetworkModel):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import ModelFileError, UsageError, needing
-from lmgauge.memory import free_memory, size_in_words
+from lmgauge.base.errors import ModelFileError, UsageError, needing
+from lmgauge.base.memory import free_memory, size_in_words
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
-from lmgauge.json_text import from_json
-from lmgauge.remote.addresses import is_loopback
-from lmgauge.remote.client import PIECE, open_reply, plain_errors, pool_for, seconds_to_wait
-from lmgauge.remote.problems import PASSING, PassingProblem, Patience
-from lmgauge.threads import OfProcess
-from lmgauge.version import __version__
+from lmgauge.base.errors import LmgaugeError, ModelFileError, UsageError
+from lmgauge.base.json_text import from_json
+from lmgauge.base.remote.addresses import is_loopback
+from lmgauge.base.remote.client import PIECE, open_reply, plain_errors, pool_for, seconds_to_wait
+from lmgauge.base.remote.problems import PASSING, PassingProblem, Patience
+from lmgauge.base.threads import OfProcess
+from lmgauge.base.version import __version__
 
 KEY_VARIABLE = "LMGAUGE_API_KEY"
 """Holds the key of whatever server is named."""

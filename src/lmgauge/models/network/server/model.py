@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import FirstToken, SegmentEnd
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.digests import digest
-from lmgauge.errors import UsageError
+from lmgauge.base.choices import FirstToken, SegmentEnd
+from lmgauge.base.digests import digest
+from lmgauge.base.errors import UsageError
+from lmgauge.base.threads import map_in_order
 from lmgauge.models.custom import with_given
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.server.http import Endpoint, ServerError
 from lmgauge.models.network.server.server import Server
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import TOKEN, GivenTokens, ScoreBatch, Strings, TokenStrings
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokens, TokenUnit
 from lmgauge.text.vocabulary import Vocabulary
-from lmgauge.threads import map_in_order
 
 # Requests at a time: servers compute them together.
 _AT_A_TIME = 4

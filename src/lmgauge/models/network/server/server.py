@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
-from lmgauge.errors import UsageError
+from lmgauge.base.errors import UsageError
 from lmgauge.models.network.server.http import Endpoint, ServerError
 from lmgauge.scores.imports.laying import fit, without_bos
 from lmgauge.scores.imports.log import LoggedSegment

@@ -17,8 +17,8 @@ from urllib.request import getproxies
 import torch
 from safetensors import safe_open
 
-from lmgauge.errors import ModelFileError, UsageError
-from lmgauge.json_text import from_json
+from lmgauge.base.errors import ModelFileError, UsageError
+from lmgauge.base.json_text import from_json
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.tokens import CONFIG_KEY, TokenMap, TrainedHere, foreign_tokens, trained_here, trained_tokens
 from lmgauge.models.network.torch.runtime import FLOAT32_INSTEAD, in_bfloat16, settle_after_fork

@@ -12,14 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import ModelFileError, UsageError
-from lmgauge.memory import free_memory
+from lmgauge.base.errors import ModelFileError, UsageError
+from lmgauge.base.memory import free_memory
 from lmgauge.models.network.engine import Job, Progress, StreamState, unheard
 from lmgauge.models.network.torch.checkpoint import quiet
 from lmgauge.models.network.torch.journal import Journal
 from lmgauge.models.network.torch.runtime import kept_pages, out_of_memory
 from lmgauge.models.network.torch.split_network import SplitNetwork, Stepper
+from lmgauge.scores.context_policy import ContextPolicy
 
 # Nats by which a row may differ when it is scored again in another batch; with 1.1 billion weights on a GPU it was 0.21 in
 # bfloat16, and 0.024 in float16.

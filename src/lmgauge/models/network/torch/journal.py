@@ -9,9 +9,9 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.digests import digest
-from lmgauge.errors import InputError
-from lmgauge.files import OutputError, reason_of
+from lmgauge.base.digests import digest
+from lmgauge.base.errors import InputError
+from lmgauge.base.files import OutputError, reason_of
 from lmgauge.models.network.engine import Job
 from lmgauge.work.notes import Notes
 

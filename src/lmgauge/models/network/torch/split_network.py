@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lmgauge.errors import ModelFileError
+from lmgauge.base.errors import ModelFileError
 from lmgauge.models.network.torch.checkpoint import positions_of
 from lmgauge.models.network.torch.output_layer import OutputLayer, normalized, unchanged
 from lmgauge.models.network.torch.runtime import exact_float32, settle_after_fork

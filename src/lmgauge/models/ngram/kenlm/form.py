@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
-from lmgauge.choices import KENLM_ENDINGS
-from lmgauge.declaration import settings
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Bounds
+from lmgauge.base.choices import KENLM_ENDINGS
+from lmgauge.base.declaration import settings
+from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Bounds
 
 
 @settings

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.choices import ARPA_ENDINGS, KENLM_MAGIC
-from lmgauge.errors import ModelFileError, UsageError
-from lmgauge.files import writing
-from lmgauge.memory import ask_for_huge_pages, is_larger_than_free
+from lmgauge.base.choices import ARPA_ENDINGS, KENLM_MAGIC
+from lmgauge.base.errors import ModelFileError, UsageError
+from lmgauge.base.files import writing
+from lmgauge.base.memory import ask_for_huge_pages, is_larger_than_free
 from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.kenlm.tables import KINDS, KenlmTables
 from lmgauge.models.ngram.model import NgramModel

@@ -99,7 +99,7 @@ class KenlmDistributions:
         """Return the distributions after contexts: probabilities, or natural logarithms, `LOWEST` for what cannot come."""
         # contexts: uint32 [n, order - 1], ids of the words before, the last first.
         # -> float64 [n, vocabulary].
-        from lmgauge.distributions.tile import LOWEST
+        from lmgauge.scores.distributions.tile import LOWEST
 
         tables = self._tables
         tables.check_file()

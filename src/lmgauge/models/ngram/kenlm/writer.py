@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import UsageError
-from lmgauge.files import writing
+from lmgauge.base.errors import UsageError
+from lmgauge.base.files import writing
+from lmgauge.base.threads import run_ranges, thread_count
 from lmgauge.models.ngram.arpa_writer import check_arpa_form, printable
 from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.packed_tables import PackedTable
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import UNK
-from lmgauge.threads import run_ranges, thread_count
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel

@@ -1,0 +1,244 @@
+"""An evaluation in shards: a shard scores its blocks of the text, and `merge` evaluates the text with those scores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.api.inputs import PATHS, Model, Text, followed, named_models, one_text
+from lmgauge.api.sharding.shards import ShardRecord, StoredParts
+from lmgauge.base.counted_note import CountedNote, merged_notes
+from lmgauge.base.decoding import Meta, Whole
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.json_text import plain
+from lmgauge.base.progress import say_progress
+from lmgauge.evaluation.evaluate import evaluate, sum_block
+from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.results import Evaluation, Evaluations
+from lmgauge.evaluation.runs import Run, RunFolders, run_settings, sha256_of
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel, Traits
+from lmgauge.scores import KINDS, ScoreBatch, Strings, TokenStrings, join_batches
+from lmgauge.scores.distributions.columns import WithColumns
+from lmgauge.scores.scoring import score_together
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+from lmgauge.text.work_units import UnitCounter, pieces
+
+_WHERE = ("device", "devices", "processes")
+"""Settings that say where numbers are computed, and change none."""
+
+
+@dataclass(frozen=True)
+class EvaluationJob:
+    """One model evaluated on a text: what `lmgauge.evaluate` does, as a job that can be cut into shards.
+
+    Attributes:
+        model: a model or its path.
+        text: files: a path, several, or a `Corpus`.
+        by_group: also evaluate each group.
+        columns: what to keep of each whole distribution, see `Outputs`.
+        scoring: how a model named by its path scores.
+        threads: how many; no number depends on it, but the last bits of networks.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog", "the dog sat"])
+        >>> job = EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for rank in range(2):
+        ...         shard = lmgauge.api.sharding.run_shard(job, rank, 2, folder)
+        ...     merged = lmgauge.merge([folder], text=text)
+        >>> merged == lmgauge.evaluate(job.model, text)
+        True
+    """
+
+    model: Model
+    text: Text
+    by_group: bool = False
+    columns: Sequence[str] = ()
+    scoring: ScoringOptions | None = None
+    threads: int | None = None
+
+    def prepare(self) -> EvaluationWork:
+        """Load the model and look for the text.
+
+        Raises:
+            ModelFileError: the model cannot be loaded.
+            InputError: a file is missing.
+            UsageError: the context runs on over the text, or the text is one segment: it cannot be cut.
+        """
+        return EvaluationWork(self)
+
+
+class EvaluationWork:
+    """An evaluation whose model is loaded."""
+
+    kind = "evaluation"
+
+    def __init__(self, job: EvaluationJob) -> None:
+        corpus = one_text(job.text, None)
+        corpus.refuse_once("every shard reads the text, and merge does again")
+        (model,), (name,) = named_models([job.model], job.scoring)
+        followed_corpus = followed([model], corpus, job.scoring, by_group=job.by_group)
+        _refuse_uncut(model, followed_corpus, joined=followed_corpus is not corpus)
+        self._job, self._corpus = job, corpus
+        self._model = WithColumns(model, job.columns) if job.columns else model
+        self._origin = Origin.of_model(model, name)
+        how: dict[str, Any] = {"by_group": job.by_group, "columns": job.columns, "scoring": job.scoring or ScoringOptions()}
+        self._settings: dict[str, Any] = plain(run_settings(model, corpus.settings, **how))
+        self.inputs = [os.fspath(job.model)] if isinstance(job.model, PATHS) else []
+        self.inputs += [source.path for source in corpus.sources]
+
+    def made_of(self) -> dict[str, Any]:
+        """Return model, text and settings; see `Work`."""
+        text = {name: value for name, value in self._settings["text"].items() if name != "paths"}
+        chosen = {name: value for name, value in self._settings.items() if name not in ("text", *_WHERE)}
+        made_of = {"model": asdict(self._origin), "text": sha256_of(self._corpus), "settings": chosen | {"text": text}}
+        return made_of | {"block_bytes": self._corpus.block_bytes}
+
+    def pieces(self) -> Iterator[tuple[int, Segments]]:
+        """Yield the pieces of the text; see `Work`."""
+        units = UnitCounter()
+        for block in self._corpus:
+            for piece in pieces(block):
+                yield units.unit_of(piece), piece
+
+    def compute(self, own: Iterator[Segments]) -> Iterator[ScoredPiece]:
+        """Score pieces, a row for each of their tokens; see `Work`."""
+
+        def _checked(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, ScoreBatch]:
+            sum_block(batches[0])  # refuses here what would be refused when shards are merged
+            return block, batches[0]
+
+        strings, scored = None, 0
+        model = cast("LanguageModel", self._model)
+        for piece, batch in score_together([model], own, _checked, spans=True, threads=self._job.threads):
+            new = batch.strings is not strings
+            tokens = [token.encode("utf-8", "surrogatepass") for token in batch.strings.tokens] if new else None
+            strings = batch.strings
+            yield ScoredPiece(replace(batch, strings=NO_STRINGS), tokens)
+            scored += piece.byte_count()
+            say_progress(f"scored {scored / 1e6:,.0f} MB")
+
+    def facts(self) -> dict[str, Any]:
+        """Return settings, and notes with their numbers; see `Work`."""
+        notes = self._model.notes
+        counted = [(note.template, note.number) if isinstance(note, CountedNote) else str(note) for note in notes]
+        return {"settings": self._settings, "notes": counted}
+
+
+def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None:
+    if model.context_policy.runs_on:
+        raise UsageError(
+            f"{model.label}: its context runs on over the whole text, which shards would cut: leave out --shard, or "
+            "choose a context of one segment (--context sentence)"
+        )
+    if joined or corpus.is_joined:
+        raise UsageError("all segments are joined into one text, which cannot be cut: leave out --shard, or the protocol")
+    if model.takes("bos"):
+        raise UsageError(f"{model.label}: a server answers many requests at a time: leave out --shard, and raise --threads")
+
+
+class StoredModel(Traits):
+    """What shards have scored, in place of the model that did: it knows the scores of one text."""
+
+    blocks_are_independent = False
+    notes: list[str]
+
+    def __init__(self, origin: Origin, records: Sequence[ShardRecord]) -> None:
+        self.label, self.context_policy = origin.model, origin.policy
+        self._records = records
+        self.notes = []
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """Yield the scores of the tokens of each block of the text; arguments as of any model."""
+        parts, units, total = StoredParts(self._records, ScoredPiece, {TokenStrings: NO_STRINGS}), UnitCounter(), 0
+        shared: dict[tuple[bytes, ...], TokenStrings] = {}  # by their bytes, so that equal ones are one object
+        last: dict[int, TokenStrings] = {}  # of each shard
+
+        def _stored(piece: Segments) -> ScoreBatch:
+            owner, stored = parts.take(units.unit_of(piece))
+            if stored.tokens is not None:
+                strings = Strings([token.decode("utf-8", "surrogatepass") for token in stored.tokens])
+                last[owner] = shared.setdefault(tuple(stored.tokens), strings)
+            batch = replace(stored.batch, strings=last[owner])
+            if not _fits(batch, piece):
+                raise InputError(f"the stored scores are not those of {piece.place(0)}")
+            return batch
+
+        for block in segments:
+            yield join_batches([_stored(piece) for piece in pieces(block)])
+            total += len(block)
+        stored = [record.said(_Stored).notes for record in self._records]
+        notes = [[n if isinstance(n, str) else CountedNote.of(*n, total) for n in own] for own in stored]
+        self.notes = merged_notes(notes, total)
+
+
+def _fits(batch: ScoreBatch, block: Segments) -> bool:
+    # Whether what other code indexes with is of the block.
+    segments, events, rows, most = batch.segments, batch.segment_events, len(batch), len(batch.strings.tokens)
+    columns: list[NDArray[Any]] = [batch.token_ids, batch.kind, *batch.extra.values()]
+    top = batch.extra.get("top_ids", batch.token_ids)
+    return (
+        (not len(segments) or bool(block.first <= segments[0] and segments[-1] < block.first + len(block)))
+        and bool((np.diff(segments) > 0).all() and (events >= 0).all())
+        and (len(events), int(events.sum())) == (len(segments), rows)
+        and all(column.shape[:1] == (rows,) for column in columns)
+        and (rows == 0 or bool(max(batch.token_ids.max(), top.max(initial=0)) < most and batch.kind.max() < len(KINDS)))
+    )
+
+
+NO_STRINGS = Strings([])
+
+
+@dataclass(frozen=True)
+class ScoredPiece:
+    """The scores of a piece of the text as a shard stores them."""
+
+    batch: ScoreBatch
+    tokens: list[bytes] | None  # the strings of its tokens; None where they are those of the piece before
+
+
+@dataclass(frozen=True)
+class _Stored:
+    model: Origin
+    text: str  # its SHA-256
+    block_bytes: Annotated[int, Meta(gt=0, le=1 << 31)]  # about how many bytes of the text a block has
+    settings: dict[str, Any]  # all of them, not only those that change numbers
+    notes: list[str | tuple[str, Whole]]  # those that say in how many segments: template and number
+
+
+def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | None = None) -> Evaluation | Evaluations:
+    """Return the evaluation of the whole text from all its shards, and write its run folder."""
+    # records: of all shards, in order.
+    # -> what `evaluate` gives where one process scores all tokens, to the bit.
+    path, said = records[0].path, records[0].said(_Stored)
+    origin, settings = said.model, said.settings
+    if corpus is None:
+        corpus = Run(origin.model, path, path, origin, said.text, None, settings).corpus()
+    if corpus is None:
+        raise InputError("the text that the shards scored is not where they remember it: name it with --text")
+    by_group = settings.get("by") == "group"
+    with ExitStack() as stack:
+        folders = None if output is None else stack.enter_context(RunFolders(output, [origin.model]))
+        results = evaluate(
+            [cast("LanguageModel", StoredModel(origin, records))],
+            corpus.in_blocks(said.block_bytes),
+            origins=[origin],
+            by_group=by_group,
+            watch=None if folders is None else lambda i, block, batch, tally: folders.write(i, batch, block.ids),
+            doing="merged",
+        )
+        if results.items[0].fingerprints["text"] != said.text:
+            raise InputError("the text is not what the shards scored: it was changed, or another one is named")
+        if folders is not None:
+            folders.finish(results, [settings])
+    return results if by_group else results.items[0]

@@ -1,0 +1,62 @@
+"""Puts shards together to the result of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Union
+
+from lmgauge.api.inputs import PATHS, PathLike, Text
+from lmgauge.base.declaration import verb
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.results import Evaluation, Evaluations
+    from lmgauge.filtering.results import FilteredDocuments
+    from lmgauge.tasks.comparison import Systems
+    from lmgauge.text.overlap.overlap_results import Overlap
+
+Merged = Union["Evaluation", "Evaluations", "Overlap", "Systems", "FilteredDocuments"]
+
+
+@verb
+def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None, *, text: Text | None = None) -> Merged:
+    """Put all shards of a job together: `lmgauge merge`.
+
+    The result is that of the same job without shards, to the bit. The documents that `filter` and `score` wrote are in one
+    folder already: of that, what became of all of them is returned.
+
+    Args:
+        shards: the folder that `--shard` wrote to, or the folders of all shards, in any order.
+        output: of an evaluation, the run folder to write.
+        text: the text that was scored (of an overlap, the test), if it is not where the shards remember it; may be given
+            several times.
+
+    Returns:
+        What the job gives without shards.
+
+    Raises:
+        InputError: a shard is damaged, or the text is not what the shards read.
+        UsageError: a shard is missing or there twice, or they are of different jobs.
+
+    Shell:
+        lmgauge merge shards/ -o run/
+        lmgauge merge shard-1/ shard-2/ -o run/
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
+        >>> job = lmgauge.api.sharding.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = [lmgauge.api.sharding.run_shard(job, rank, 2, folder).parts for rank in range(2)]
+        ...     merged = merge(folder, text=text)
+        >>> done, round(merged.perplexity, 4)
+        ([1, 0], 4.1369)
+    """
+    from pathlib import Path
+
+    from lmgauge.api.sharding.shards import put_together
+    from lmgauge.filtering.filter_files import is_output_folder, read_folder
+
+    paths = [Path(path) for path in ([shards] if isinstance(shards, PATHS) else shards)]
+    if len(paths) == 1 and is_output_folder(str(paths[0])) and output is None:
+        return read_folder(str(paths[0]))
+    return put_together(paths, output, text)

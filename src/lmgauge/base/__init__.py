@@ -1,0 +1,1 @@
+"""What every room stands on: errors, escaping, files, paths, addresses, threads, memory. May import nothing else of ours."""

@@ -1,0 +1,200 @@
+"""Results that have rows, and become data frames and files of rows; several in order. pandas is imported here only."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+
+from lmgauge.base.display import Shown
+from lmgauge.base.errors import UsageError, needing
+from lmgauge.base.escaping import for_output
+from lmgauge.base.files import writing_or_printing
+from lmgauge.base.json_text import plain
+from lmgauge.base.result_columns import plain_values
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+
+class Result(Shown):
+    """A result that is a dataclass: its fields, and what they say of themselves, are its plain values."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> Any:
+        """Return everything as plain values, full precision; infinities stay floats."""
+        return plain_values(self)
+
+
+class Tabled(Result):
+    """A result that has rows, and becomes a data frame."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return flat dicts, the rows of the data frame."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `to_rows` as a data frame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(self.to_rows())
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table."""
+        import pyarrow as pa
+
+        columns = self._columns()
+        return columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
+
+    def write_rows(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows to a file.
+
+        Args:
+            path: a file ending in .parquet, .csv, .tsv or .jsonl; "-" is standard output, as TSV.
+
+        Raises:
+            OutputError: it cannot be written; nothing is left behind.
+            UsageError: another ending.
+        """
+        write_table(os.fspath(path), self._columns())
+
+    def _columns(self) -> Mapping[str, Sequence[Any]] | pa.Table:
+        # What `to_arrow` gives and `write_rows` writes.
+        rows = self.to_rows()
+        return {name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)}
+
+
+@dataclass(frozen=True, repr=False)
+class ResultList(Tabled, Sequence[T], Generic[T]):
+    """Results in order."""
+
+    items: tuple[T, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def to_dict(self) -> Any:
+        return [cast("Any", item).to_dict() for item in self.items]
+
+    def _in_brief(self) -> str:
+        return f"{len(self):,} item{'s' * (len(self) != 1)}"
+
+
+def data_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows as a pandas data frame."""
+    return cast("pd.DataFrame", pandas_module().DataFrame(list(rows)))
+
+
+def pandas_module() -> Any:
+    """Return the pandas library."""
+    with needing("pandas", extra="pandas"):
+        import pandas
+    return pandas
+
+
+ROW_FILES = (".parquet", ".csv", ".tsv", ".jsonl")
+"""Endings of files for the rows of a result."""
+
+_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
+
+
+Write = Callable[[Mapping[str, Sequence[Any]]], None]
+"""Writes rows: of each column, by its name, the values [rows]; there may be more columns than the file has."""
+
+
+@contextmanager
+def writing_rows(path: str, columns: Sequence[str]) -> Iterator[Write]:
+    """Open a TSV or JSON lines file for rows with fixed columns; `-` is standard output, as TSV."""
+    ending = Path(path).suffix
+    if path != "-" and ending not in (".tsv", ".txt", ".jsonl", ".ndjson"):
+        raise UsageError(f"{path}: rows are written as .tsv or .jsonl (or - for TSV on standard output); -o writes Parquet")
+    with writing_or_printing(path) as file:
+        as_json = ending in (".jsonl", ".ndjson")
+        if not as_json:
+            file.write(("\t".join(columns) + "\n").encode())
+
+        def write(values: Mapping[str, Sequence[Any]]) -> None:
+            rows = zip(*(values[name] for name in columns), strict=True)
+            if as_json:
+                lines = [json.dumps(plain(dict(zip(columns, row, strict=True))), ensure_ascii=False) for row in rows]
+            else:
+                lines = ["\t".join(map(_cell, row)) for row in rows]
+            text = "".join(f"{line}\n" for line in lines)
+            file.write((for_output(text) if path == "-" else text).encode())
+
+        yield write
+
+
+@contextmanager
+def writing_table(path: str, columns: Sequence[str]) -> Iterator[Callable[[pa.Table], None]]:
+    """Open a file ending in .parquet, .csv, .tsv or .jsonl for Arrow tables of one kind; `-` is standard output, as TSV."""
+    check_row_file(path)
+    if not path.endswith((".parquet", ".csv")):
+        with writing_rows(path, columns) as write_rows:
+            yield lambda table: write_rows(table.to_pydict())
+        return
+    with ExitStack() as stack:
+        file = stack.enter_context(writing_or_printing(path))
+        writers: list[Any] = []
+
+        def write(table: pa.Table) -> None:
+            if not writers:  # the first table says what the columns hold
+                from pyarrow import csv, parquet
+
+                kind = parquet.ParquetWriter if path.endswith(".parquet") else csv.CSVWriter
+                writers.append(stack.enter_context(kind(file, table.schema)))
+            writers[0].write_table(table)
+
+        yield write
+
+
+def write_table(path: str, columns: Mapping[str, Sequence[Any]] | pa.Table) -> None:
+    """Write rows that are all at hand."""
+    # columns: name -> values [rows], or an Arrow table.
+    # Raises OutputError: it cannot be written; nothing is left behind.
+    import pyarrow as pa
+
+    if not isinstance(columns, pa.Table):
+        if path.endswith(".csv"):  # which has no lists
+            columns = {name: [_in_csv(value) for value in values] for name, values in columns.items()}
+        columns = pa.table(dict(columns))
+    with writing_table(path, columns.column_names) as write:
+        write(columns)
+
+
+def check_row_file(path: str) -> None:
+    """Refuse a file for rows that is of no kind known here."""
+    if path != "-" and not path.endswith(ROW_FILES):
+        raise UsageError(f"{path}: rows are written as {', '.join(ROW_FILES)} (or - for TSV on standard output)")
+
+
+def _in_csv(value: Any) -> Any:
+    return json.dumps(plain(value), ensure_ascii=False) if isinstance(value, list) else value
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return _cell(json.dumps(plain(value), ensure_ascii=False))
+    if value is None:
+        return ""
+    return value.translate(_ESCAPES) if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""Models around models: mixtures, caches, classes of words, spelled vocabularies. May import what `models` may."""
