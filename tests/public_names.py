@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib import import_module
 
 NAMESPACES = (
-    *("lmgauge", "lmgauge.results", "lmgauge.settings", "lmgauge.models", "lmgauge.api.sharding", "lmgauge.base.errors"),
+    *("lmgauge", "lmgauge.results", "lmgauge.settings", "lmgauge.models", "lmgauge.api.sharding", "lmgauge.errors"),
     *("lmgauge.tasks", "lmgauge.numerics.information", "lmgauge.scores.distributions", "lmgauge.integrations"),
     *(f"lmgauge.integrations.{name}" for name in ("datatrove", "hf_datasets", "ray_data")),
 )

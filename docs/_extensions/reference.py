@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
 from lmgauge import Corpus, NgramModel, Vocabulary
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.models import NeuralModel
 from lmgauge.results import RunRows
 
@@ -95,7 +95,7 @@ def _plain_signature(
     if signature is None:
         return None
     if isinstance(value, type) and (
-        issubclass(value, Shown) or value in _MADE_BY_FUNCTIONS or getattr(value, "_is_protocol", False)
+        issubclass(value, Displayable) or value in _MADE_BY_FUNCTIONS or getattr(value, "_is_protocol", False)
     ):
         return "", None
     return _short(signature), None if returns is None else _short(returns)

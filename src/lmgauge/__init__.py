@@ -20,7 +20,7 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
-from lmgauge.base import display as shown
+from lmgauge.base import display
 from lmgauge.base.public_names import homes_of
 
 if sys.byteorder != "little" or sys.maxsize < 2**32:
@@ -30,34 +30,35 @@ if sys.byteorder != "little" or sys.maxsize < 2**32:
     )
 
 _HOMES = homes_of(__file__)
-_NAMESPACES = [name for name, home in _HOMES.items() if home == "lmgauge"]
-"""Modules with names of their own, such as `lmgauge.tasks.bleu`."""
+_SPACES = ("distributions", "errors", "information", "models", "results", "settings", "sharding", "tasks")
+_NAMESPACES = {name: f"{_HOMES[name]}.{name}" for name in _SPACES}
+"""Modules with names of their own, such as `lmgauge.tasks.bleu`, and where they are."""
 
-_OF_ALL = ("results", "settings", "models", "cluster", "errors")
+_OF_ALL = ("results", "settings", "models", "sharding", "errors")
 """Those whose names stood in the package itself in version 0.2."""
 
 __all__ = sorted(_HOMES)
 
-shown.renderers = "lmgauge.report"
+display.renderers = "lmgauge.report"
 
 
 def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
-        return import_module(f"lmgauge.{name}")
+        return import_module(_NAMESPACES[name])
     if name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
-    homes = () if name.startswith("_") else (import_module(f"lmgauge.{space}") for space in _NAMESPACES)
-    home = next((home for home in homes if name in home.__all__), None)
-    if home is None or home.__name__.rpartition(".")[2] not in _OF_ALL:
-        hint = "" if home is None else f"; it is {home.__name__}.{name}"
+    spaces = () if name.startswith("_") else _SPACES
+    space = next((space for space in spaces if name in import_module(_NAMESPACES[space]).__all__), None)
+    if space not in _OF_ALL:
+        hint = "" if space is None else f"; it is lmgauge.{space}.{name}"
         raise AttributeError(f"module 'lmgauge' has no attribute {name!r}{hint}")
     import warnings
 
-    words = f"lmgauge.{name} is {home.__name__}.{name}; the short name ends with version 0.4"
+    words = f"lmgauge.{name} is lmgauge.{space}.{name}; the short name ends with version 0.4"
     warnings.warn(words, DeprecationWarning, stacklevel=2)
-    return getattr(home, name)
+    return getattr(import_module(_NAMESPACES[space]), name)
 
 
 def __dir__() -> list[str]:

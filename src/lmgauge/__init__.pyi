@@ -1,10 +1,11 @@
 """The public names of lmgauge and their homes: read by type checkers, and by `__init__.py` at run time."""
 
+from lmgauge import errors as errors
 from lmgauge import models as models
 from lmgauge import results as results
 from lmgauge import settings as settings
 from lmgauge import tasks as tasks
-from lmgauge.api import sharding as cluster
+from lmgauge.api import sharding as sharding
 from lmgauge.api.baseline import baseline as baseline
 from lmgauge.api.calc import calc as calc
 from lmgauge.api.choices import multiple_choice as multiple_choice
@@ -43,7 +44,6 @@ from lmgauge.api.verdicts import audit_run as audit_run
 from lmgauge.api.verdicts import compare as compare
 from lmgauge.api.verdicts import compare_recipes as compare_recipes
 from lmgauge.api.verdicts import diagnose as diagnose
-from lmgauge.base import errors as errors
 from lmgauge.base.errors import LmgaugeError as LmgaugeError
 from lmgauge.base.version import __version__ as __version__
 from lmgauge.explore.launch import explore as explore

@@ -8,11 +8,11 @@ import pytest
 from tests.test_import_light import loaded_by
 
 from lmgauge.base import errors
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 
 
 @dataclass(frozen=True, repr=False)
-class Number(Shown):
+class Number(Displayable):
     """A result without a document."""
 
     name: str

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.base.errors import UsageError
-from lmgauge.base.memory import ask_for_huge_pages, bytes_in_memory, free_memory, parse_size, resident_bytes, size_in_words
+from lmgauge.base.memory import ask_for_huge_pages, bytes_in_memory, format_bytes, free_memory, parse_size, resident_bytes
 
 GB = 1 << 30
 
@@ -74,7 +74,7 @@ def test_units_multiply(number: int, unit: str) -> None:
 
 
 def test_sizes_have_three_digits() -> None:
-    shown = [size_in_words(count) for count in (0, 999_499, 999_999, 12_345_678, 2.5e9, 7.7e13)]
+    shown = [format_bytes(count) for count in (0, 999_499, 999_999, 12_345_678, 2.5e9, 7.7e13)]
     assert shown == ["0 bytes", "999 kB", "1,000 kB", "12.3 MB", "2.5 GB", "77 TB"]
 
 

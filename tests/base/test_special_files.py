@@ -143,8 +143,8 @@ def test_shards_of_strangers(tmp_path: Path, text: Path) -> None:
     for path in (str(tmp_path / "pipe"), "-", "/dev/zero"):
         with pytest.raises(LmgaugeError, match="name an address, a pipe or a device"):
             stored_paths([str(text), path])
-    job = lmgauge.api.sharding.TaskJob("wer", [text], [text])
-    lmgauge.api.sharding.run_shard(job, 0, 1, tmp_path / "shards")
+    job = lmgauge.sharding.TaskJob("wer", [text], [text])
+    lmgauge.sharding.run_shard(job, 0, 1, tmp_path / "shards")
     record = next((tmp_path / "shards").rglob("*.json"))
     put_pipe(record)
     assert refusal(lambda: lmgauge.merge(tmp_path / "shards"))

@@ -27,8 +27,8 @@ HERE = Path(__file__).resolve().parent
 DIGITS = HERE / "digits.json"
 POLICY = (
     "A change of any digit is a change of the signature's version (docs/reference/number-policy.md). If the change is "
-    "meant: set NUMBERS_VERSION in src/lmgauge/base/version.py to the version in the making, say in CHANGELOG.md which numbers "
-    "moved and why, and run `python -m tests.golden.digits --record`. If it is not meant, something broke."
+    "meant: set NUMBERS_VERSION in src/lmgauge/base/version.py to the version in the making, say in CHANGELOG.md which "
+    "numbers moved and why, and run `python -m tests.golden.digits --record`. If it is not meant, something broke."
 )
 
 

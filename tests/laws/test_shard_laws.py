@@ -54,10 +54,10 @@ def test_an_evaluation_in_shards_is_the_evaluation(
         patch.setattr(work_units, "UNIT_BYTES", sizes[1])
         folder = Path(name)
         corpus = lmgauge.Corpus.from_files(write_text(folder, lines, files), block_bytes=sizes[0])
-        job = lmgauge.api.sharding.EvaluationJob(TRAINED, corpus, **chosen)
+        job = lmgauge.sharding.EvaluationJob(TRAINED, corpus, **chosen)
         ranks = list(range(count))
         order.shuffle(ranks)
-        shards = [lmgauge.api.sharding.run_shard(job, rank, count, folder / "shards") for rank in ranks]
+        shards = [lmgauge.sharding.run_shard(job, rank, count, folder / "shards") for rank in ranks]
         order.shuffle(shards)
         outputs = lmgauge.settings.Outputs(folder / "whole", columns=chosen["columns"])
         whole = lmgauge.evaluate(TRAINED, corpus, by_group=chosen["by_group"], output=outputs)
@@ -89,7 +89,7 @@ def test_an_overlap_in_shards_is_the_overlap(
         (path,) = write_text(folder, test, 1)
         training = lmgauge.Corpus.from_files(f"{folder}/train*", group=None, block_bytes=30)
         chosen = lmgauge.settings.OverlapSettings(n=n, near=0.5)
-        job = lmgauge.api.sharding.OverlapJob(training, path, chosen)
+        job = lmgauge.sharding.OverlapJob(training, path, chosen)
         try:
             whole = lmgauge.overlap(training, path, n=n, near=0.5)
         except lmgauge.base.errors.InputError as error:
@@ -97,7 +97,7 @@ def test_an_overlap_in_shards_is_the_overlap(
         ranks = list(range(count))
         order.shuffle(ranks)
         for rank in ranks:
-            lmgauge.api.sharding.run_shard(job, rank, count, folder / "shards")
+            lmgauge.sharding.run_shard(job, rank, count, folder / "shards")
         if whole is None:
             with pytest.raises(lmgauge.base.errors.InputError, match=message.partition("?")[0]):
                 lmgauge.merge(folder / "shards")
@@ -126,9 +126,9 @@ def test_a_task_metric_in_shards_is_the_metric(
             (folder / file).write_text("".join(f"{line}\n" for line in column), encoding="utf-8")
         outputs = [folder / "one", folder / "two"]
         drawn = lmgauge.tasks.ComparisonSettings(significance="sacrebleu", resamples=100)
-        job = lmgauge.api.sharding.TaskJob(metric, [folder / "ref"], outputs, settings=drawn)
+        job = lmgauge.sharding.TaskJob(metric, [folder / "ref"], outputs, settings=drawn)
         for rank in range(count):
-            lmgauge.api.sharding.run_shard(job, rank, count, folder / "shards")
+            lmgauge.sharding.run_shard(job, rank, count, folder / "shards")
         try:
             whole = lmgauge.tasks.score_files(METRICS[metric], references=folder / "ref", hypotheses=outputs, settings=drawn)
         except lmgauge.base.errors.InputError as error:

@@ -1,4 +1,4 @@
-"""What unseen words and white space cost, by the formulas of `lmgauge.models.combined.spelling`, in dictionaries and loops."""
+"""What unseen words and white space cost, by the formulas of `models.combined.spelling`, in dictionaries and loops."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
 from lmgauge.api.info import Info
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.diagnosis.costs import PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.evaluate import SplitEvaluation
@@ -187,9 +187,9 @@ def training() -> Any:
     )
     settings = SimpleNamespace(kind="lstm", preset=HOSTILE)
 
-    class NeuralTraining(SimpleNamespace, Shown):
+    class NeuralTraining(SimpleNamespace, Displayable):
         __module__ = "lmgauge.models.training.run"
-        __str__, __repr__ = Shown.__str__, Shown.__repr__
+        __str__, __repr__ = Displayable.__str__, Displayable.__repr__
 
     return NeuralTraining(
         path=Path(LONG), settings=settings, parameters=9, vocabulary_size=5, events=7, epochs=3, history=history,

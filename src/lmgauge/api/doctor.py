@@ -13,7 +13,7 @@ from typing import Any
 
 from lmgauge.api.installation import requirements
 from lmgauge.api.installation.requirements import FOR_CONTRIBUTORS, Extra, Library
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.version import NUMBERS_VERSION, __version__
 
 _SECONDS = 120.0
@@ -32,7 +32,7 @@ if abs(answer - {_KNOWN_ANSWER!r}) > 1e-12:
 
 
 @dataclass(frozen=True, repr=False)
-class Checkup(Shown):
+class Checkup(Displayable):
     """What `lmgauge doctor` has seen.
 
     Attributes:

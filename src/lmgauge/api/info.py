@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, loaded, opened
 from lmgauge.base.declaration import chosen, verb
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import UsageError
 from lmgauge.settings import ScoringOptions
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Info(Shown, Mapping[str, Any]):
+class Info(Displayable, Mapping[str, Any]):
     """What is in a model or a run: a mapping, from names to plain values.
 
     Attributes:

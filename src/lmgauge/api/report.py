@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from lmgauge.api.inputs import PATHS, Model, PathLike, opened
 from lmgauge.base.choices import MOST_PASSAGES
 from lmgauge.base.declaration import chosen, verb
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.option_numbers import Bounds
 from lmgauge.settings import DiagnosisSettings, RunText, ScoringOptions
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.overview import Overview
     from lmgauge.results import Audit, Report
 
-Runs = PathLike | Shown | Sequence[PathLike] | Sequence[Shown]
+Runs = PathLike | Displayable | Sequence[PathLike] | Sequence[Displayable]
 Passages = Annotated[int, Bounds(0, MOST_PASSAGES)]
 _PASSAGES = 20
 
@@ -158,16 +158,16 @@ def _of_training(paths: Sequence[PathLike], title: str | None) -> Report | None:
     return Report(title or name, history_blocks(history), {"history": history})
 
 
-def _parted(runs: Runs) -> tuple[list[Shown], list[PathLike]]:
+def _parted(runs: Runs) -> tuple[list[Displayable], list[PathLike]]:
     """Return the results and the paths among what a report is asked of; there are only ones of a kind."""
     from lmgauge.base.files import local_path
 
-    if not isinstance(runs, (*PATHS, Shown, Sequence)):
+    if not isinstance(runs, (*PATHS, Displayable, Sequence)):
         raise UsageError(f"a report is of a run, or of a list of runs, not of {type(runs).__name__}")
-    each = [runs] if isinstance(runs, (*PATHS, Shown)) else list(runs)
+    each = [runs] if isinstance(runs, (*PATHS, Displayable)) else list(runs)
     if not each:
         raise UsageError("a report needs a run: a folder that `lmgauge eval -o` wrote, or a score table")
-    shown = [one for one in each if isinstance(one, Shown)]
+    shown = [one for one in each if isinstance(one, Displayable)]
     paths = [one for one in each if isinstance(one, PATHS)]
     if max(len(shown), len(paths)) < len(each):
         raise UsageError("a report is of paths of runs, or of results of lmgauge: give the paths alone, or the results")

@@ -28,7 +28,7 @@ def _renderer(module: str) -> Any:
     return import_module(f"{renderers}.{module}")
 
 
-class Shown:
+class Displayable:
     """A result that people look at: in a terminal, in a notebook, on a page."""
 
     # A subclass says in `_in_brief` what it is in a line, and has its builder in `report.documents`. As a dataclass it is

@@ -53,7 +53,7 @@ def parse_size(size: str | int) -> int:
     return count
 
 
-def size_in_words(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Return a number of bytes with three digits, in powers of 1000."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
@@ -81,7 +81,7 @@ def is_larger_than_free(path: Path, size: int) -> bool:
 
     if size < _SURELY_FREE or (free := free_memory()) is None or size <= free:
         return False
-    needed, there = size_in_words(size), size_in_words(free)
+    needed, there = format_bytes(size), format_bytes(free)
     slow = "pages are read from disk as they are needed"
     logging.getLogger(__name__).warning("%s: %s, and %s of memory are free: %s", path, needed, there, slow)
     return True

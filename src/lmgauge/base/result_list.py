@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import UsageError, needing
 from lmgauge.base.escaping import for_output
 from lmgauge.base.files import writing_or_printing
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Result(Shown):
+class Result(Displayable):
     """A result that is a dataclass: its fields, and what they say of themselves, are its plain values."""
 
     __slots__ = ()

@@ -65,7 +65,7 @@ _SYSTEMS = """verbs: tasks.score_files cli.tasks.Printing
     metavars: files=REFERENCE HYPOTHESES...
     required: files"""
 _TRANSLATIONS = f"""without: align top
-    choices: format=choices.FORMATS
+    choices: format=base.choices.FORMATS
     {_SYSTEMS}"""
 _TABLE = f"""
 Train
@@ -233,7 +233,7 @@ Tasks
   f1 = tasks.score_label_files [tasks.score_labels]: Measure precision, recall and F1 of labeled outputs.
     guesses: accuracy classification precision recall
     without: reference sentence align top segments group shard output
-    choices: format=choices.FORMATS
+    choices: format=base.choices.FORMATS
     {_SYSTEMS}
 
 Tools

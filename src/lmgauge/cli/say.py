@@ -41,6 +41,6 @@ def write_page(path: str, title: str, document: Document) -> None:
 
 def say_where(page: Path, *, err: bool = False) -> None:
     """Say where a page lies, and how to look at it."""
-    from lmgauge.base.memory import size_in_words
+    from lmgauge.base.memory import format_bytes
 
-    say(f"{page}: {size_in_words(page.stat().st_size)}; open it in a browser: {page.resolve().as_uri()}", err=err)
+    say(f"{page}: {format_bytes(page.stat().st_size)}; open it in a browser: {page.resolve().as_uri()}", err=err)

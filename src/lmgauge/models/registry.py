@@ -1,6 +1,6 @@
 """Where models come from, and where they are written to: folders, by their `model_type`; files; servers; names on a hub.
 
-Each kind is a row of `MODELS`, or the entry point of another package (see `lmgauge.base.plugins`): a name, the `model_type` of
+Each kind is a row of `MODELS`, or the entry point of another package (see `base.plugins`): a name, the `model_type` of
 folders, the ending of files or what addresses begin with, and a function `load(path, options) -> LanguageModel`. The path is
 a `pathlib.Path`, an address a string.
 

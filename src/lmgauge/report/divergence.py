@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lmgauge.base.memory import size_in_words
+from lmgauge.base.memory import format_bytes
 from lmgauge.base.result_columns import columns_of
 from lmgauge.evaluation.divergence.candidates import KL
 from lmgauge.evaluation.divergence.divergence_result import (
@@ -381,4 +381,4 @@ def _what(stored: str, top: int, samples: int) -> str:
 def _size(file_bytes: int, whole: int) -> str:
     ratio = whole / max(1, file_bytes)
     shown = f"1/{ratio:,.0f} of" if ratio >= 1.5 else f"{1 / ratio:,.2g} times"
-    return f"{size_in_words(file_bytes)}, {shown} 16 bits a token of the vocabulary ({size_in_words(whole)})"
+    return f"{format_bytes(file_bytes)}, {shown} 16 bits a token of the vocabulary ({format_bytes(whole)})"

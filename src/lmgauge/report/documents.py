@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import MissingExtraError, UsageError
 from lmgauge.base.files import making_parents, writing
 from lmgauge.report.blocks import Block, ChartData, Document, Verdict, named
@@ -133,7 +133,7 @@ def write_page(document: Document, path: str | os.PathLike[str], title: str) -> 
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Shown):
+class Report(Displayable):
     """A page, before it is written.
 
     Attributes:
@@ -201,7 +201,7 @@ def page_of(overview: Overview, title: str | None = None) -> Report:
     return Report(title or names_in_brief(overview.runs), blocks(overview), overview.to_dict())
 
 
-def page_of_results(results: Sequence[Shown], title: str | None = None) -> Report:
+def page_of_results(results: Sequence[Displayable], title: str | None = None) -> Report:
     """Return the page of results; its title are their kinds if there is no other."""
     numbers = [one.to_dict() for one in results if hasattr(one, "to_dict")]
     return Report(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import UsageError
 from lmgauge.base.paths import refuse_file_names
 from lmgauge.base.result_list import Tabled
@@ -40,7 +40,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, repr=False)
-class Alignment(Shown):
+class Alignment(Displayable):
     """One segment and its reference, unit by unit."""
 
     unit: Unit
@@ -188,7 +188,7 @@ def _units(texts: Texts, unit: Unit) -> Iterator[tuple[str, ...]]:
 
 
 @dataclass(frozen=True, repr=False)
-class AlignedSegment(Shown):
+class AlignedSegment(Displayable):
     """The alignment of one segment of one system."""
 
     segment: int

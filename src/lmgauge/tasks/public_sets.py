@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from lmgauge.base.choices import BleuTokenizer
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import InputError, UsageError, needing
 from lmgauge.tasks.settings import PublicTest
 from lmgauge.tasks.texts import GivenReferences, Texts
@@ -21,7 +21,7 @@ TOKENIZERS: dict[str, BleuTokenizer] = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-
 
 
 @dataclass(frozen=True, repr=False)
-class PublicSet(Shown):
+class PublicSet(Displayable):
     """A public test set in one direction of translation."""
 
     name: str  # as sacreBLEU has it, such as "wmt22"

@@ -20,7 +20,7 @@ import numpy as np
 from lmgauge._kernels import _native
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.files import OutputError, locking, reason_of, regular
-from lmgauge.base.memory import size_in_words
+from lmgauge.base.memory import format_bytes
 from lmgauge.base.threads import thread_count
 from lmgauge.work.engine import Array, Arrays, Engine, Stored
 from lmgauge.work.manifest import Manifest, described, read_manifest, refuse_other, unfinished, write_manifest
@@ -114,7 +114,7 @@ class FolderEngine(Engine):
             self.arrays.remove_unfinished()
             if not isinstance(error, DiskFullError):
                 raise
-            there, free = map(size_in_words, (self.arrays.total_size(), shutil.disk_usage(self.place).free))
+            there, free = map(format_bytes, (self.arrays.total_size(), shutil.disk_usage(self.place).free))
             raise OutputError(
                 f"{self.place}: the disk is full: {there} of temporary files are there, {free} are free; "
                 "free some space, then continue with --resume (resume=True)"

@@ -34,7 +34,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture
 def shards(text: Path, model: Path, tmp_path: Path) -> Path:
     """Three shards of an evaluation."""
-    job = lmgauge.api.sharding.EvaluationJob(model, text)
+    job = lmgauge.sharding.EvaluationJob(model, text)
     for rank in range(3):
-        lmgauge.api.sharding.run_shard(job, rank, 3, tmp_path / "shards")
+        lmgauge.sharding.run_shard(job, rank, 3, tmp_path / "shards")
     return tmp_path / "shards"

@@ -13,8 +13,8 @@ WORDS = [f"word{i}" for i in range(40)]
 
 
 def in_shards(train: lmgauge.Corpus, test: Path, count: int, folder: Path) -> tuple[lmgauge.results.Overlap, list[int]]:
-    job = lmgauge.api.sharding.OverlapJob(train, test, lmgauge.settings.OverlapSettings(n=5))
-    parts = [lmgauge.api.sharding.run_shard(job, rank, count, folder).parts for rank in range(count)]
+    job = lmgauge.sharding.OverlapJob(train, test, lmgauge.settings.OverlapSettings(n=5))
+    parts = [lmgauge.sharding.run_shard(job, rank, count, folder).parts for rank in range(count)]
     merged = lmgauge.merge(folder)
     assert isinstance(merged, lmgauge.results.Overlap)
     return merged, parts

@@ -56,8 +56,8 @@ def changed(piece: ScoredPiece, draw: random.Random) -> ScoredPiece:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_pieces_that_mean_harm(text: Path, model: Path, tmp_path: Path) -> None:
-    job = lmgauge.api.sharding.EvaluationJob(model, text, columns=("entropy", "rank", "top2"))
-    lmgauge.api.sharding.run_shard(job, 0, 1, tmp_path)
+    job = lmgauge.sharding.EvaluationJob(model, text, columns=("entropy", "rank", "top2"))
+    lmgauge.sharding.run_shard(job, 0, 1, tmp_path)
     folder = tmp_path / "1-of-1"
     record, draw = read_record(folder), random.Random(2)
     manifest, file = record.manifest, folder / PARTS_FILE

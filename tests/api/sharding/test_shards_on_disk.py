@@ -79,12 +79,10 @@ def test_shards_that_do_not_belong_together(shards: Path, text: Path, model: Pat
     copy = shutil.copytree(two, tmp_path / "copy")
     with pytest.raises(UsageError, match="copy are the same shard, 2"):
         find_records([shards, copy])
-    other = lmgauge.api.sharding.run_shard(
-        lmgauge.api.sharding.EvaluationJob(model, text, by_group=True), 1, 3, tmp_path / "other"
-    )
+    other = lmgauge.sharding.run_shard(lmgauge.sharding.EvaluationJob(model, text, by_group=True), 1, 3, tmp_path / "other")
     with pytest.raises(UsageError, match="differ in settings: by"):
         find_records([one, Path(other.folder), three])
-    lmgauge.api.sharding.run_shard(lmgauge.api.sharding.EvaluationJob(model, text), 0, 2, tmp_path / "halves")
+    lmgauge.sharding.run_shard(lmgauge.sharding.EvaluationJob(model, text), 0, 2, tmp_path / "halves")
     with pytest.raises(UsageError, match=r"1-of-3 and .*1-of-2 differ in shards, 3 and 2: merge the shards of one job"):
         find_records([one, tmp_path / "halves"])
     with pytest.raises(InputError, match="has no shard in it"):

@@ -54,7 +54,7 @@ class EvaluationJob:
         >>> job = EvaluationJob(lmgauge.train("laplace", text, order=2), text)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for rank in range(2):
-        ...         shard = lmgauge.api.sharding.run_shard(job, rank, 2, folder)
+        ...         shard = lmgauge.sharding.run_shard(job, rank, 2, folder)
         ...     merged = lmgauge.merge([folder], text=text)
         >>> merged == lmgauge.evaluate(job.model, text)
         True

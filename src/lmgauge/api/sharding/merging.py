@@ -44,9 +44,9 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
     Example:
         >>> import lmgauge, tempfile
         >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
-        >>> job = lmgauge.api.sharding.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> job = lmgauge.sharding.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     done = [lmgauge.api.sharding.run_shard(job, rank, 2, folder).parts for rank in range(2)]
+        ...     done = [lmgauge.sharding.run_shard(job, rank, 2, folder).parts for rank in range(2)]
         ...     merged = merge(folder, text=text)
         >>> done, round(merged.perplexity, 4)
         ([1, 0], 4.1369)

@@ -45,7 +45,7 @@ class OverlapJob:
         >>> test = lmgauge.Corpus.from_strings(["a cat sat on a mat", "no"])
         >>> job = OverlapJob(train, test, lmgauge.settings.OverlapSettings(n=3))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     shards = [lmgauge.api.sharding.run_shard(job, rank, 2, folder) for rank in range(2)]
+        ...     shards = [lmgauge.sharding.run_shard(job, rank, 2, folder) for rank in range(2)]
         ...     lmgauge.merge(folder, text=test).contaminated_segments
         2
     """

@@ -118,7 +118,7 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
     Example:
         >>> import lmgauge, tempfile
         >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
-        >>> job = lmgauge.api.sharding.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> job = lmgauge.sharding.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     first, again = (run_shard(job, 0, 2, folder) for _ in range(2))
         >>> first.parts, first.computed, again.computed
@@ -176,7 +176,7 @@ def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged
     Example:
         >>> import lmgauge
         >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
-        >>> job = lmgauge.api.sharding.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> job = lmgauge.sharding.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
         >>> run_on_ray(job, "127.0.0.1:1")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         lmgauge.base.errors.UsageError: no Ray cluster answers at 127.0.0.1:1: ...

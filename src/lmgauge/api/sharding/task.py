@@ -46,7 +46,7 @@ class TaskJob:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = Path(folder, "ref.txt").write_text("the dog barks"), Path(folder, "a.txt").write_text("a dog barks")
         ...     job = TaskJob("wer", [f"{folder}/ref.txt"], [f"{folder}/a.txt"])
-        ...     shard = lmgauge.api.sharding.run_shard(job, 0, 1, f"{folder}/shards")
+        ...     shard = lmgauge.sharding.run_shard(job, 0, 1, f"{folder}/shards")
         ...     round(lmgauge.merge(f"{folder}/shards")[0].score.score, 4)
         0.3333
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.base.declaration import settings
 from lmgauge.base.errors import NotEnoughMemoryError, UsageError
-from lmgauge.base.memory import free_memory, parse_size, size_in_words
+from lmgauge.base.memory import format_bytes, free_memory, parse_size
 from lmgauge.base.option_numbers import Count
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class TrainingResources:
     def __post_init__(self) -> None:
         if self.memory is not None and parse_size(self.memory) < _LEAST:
             raise UsageError(
-                f"memory: {size_in_words(parse_size(self.memory))} are too few to train in; give {size_in_words(_LEAST)} or "
+                f"memory: {format_bytes(parse_size(self.memory))} are too few to train in; give {format_bytes(_LEAST)} or "
                 "more, such as 2G"
             )
         if self.ray is not None and not self.ray.strip():
@@ -139,5 +139,5 @@ def _most_of_free() -> int:
         raise UsageError("the system does not say how much memory is free; say how much to take, such as --memory 2G")
     memory = int(_SHARE * free) // _STEP * _STEP
     if memory < _LEAST:
-        raise NotEnoughMemoryError(f"{size_in_words(free)} of memory are free, too little to train in; end other programs")
+        raise NotEnoughMemoryError(f"{format_bytes(free)} of memory are free, too little to train in; end other programs")
     return memory

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmgauge.base.errors import NotEnoughMemoryError
-from lmgauge.base.memory import free_memory, size_in_words
+from lmgauge.base.memory import format_bytes, free_memory
 from lmgauge.models.ngram import packed_tables
 from lmgauge.models.ngram.adjusted_counts import cutoff_of
 from lmgauge.models.ngram.counting import TABLE_BYTES
@@ -90,22 +90,22 @@ def check_reading(tokens: int) -> None:
     """Refuse a text of which counting takes more than is free: at least as much again as the ids that were read so far."""
     free = free_memory()
     if free is not None and _ID * tokens > _SHARE * free:
-        raise _error(f"more than {size_in_words(2 * _ID * tokens)} of memory", free + _ID * tokens)
+        raise _error(f"more than {format_bytes(2 * _ID * tokens)} of memory", free + _ID * tokens)
 
 
 def check_training(settings: NgramTrainingSettings, text: TextSize) -> str:
     """Refuse a training that does not fit into what is free."""
     needed, free = max(training_bytes(settings, text).values()), free_memory()
     if free is None:
-        return f"needs about {size_in_words(needed)} of memory"
+        return f"needs about {format_bytes(needed)} of memory"
     free += _ID * text.tokens + text.vocabulary_bytes
     if needed > _SHARE * free:
-        raise _error(f"about {size_in_words(needed)} of memory", free)
-    return f"needs about {size_in_words(needed)} of memory, {size_in_words(free)} are free"
+        raise _error(f"about {format_bytes(needed)} of memory", free)
+    return f"needs about {format_bytes(needed)} of memory, {format_bytes(free)} are free"
 
 
 def _error(needed: str, free: int) -> NotEnoughMemoryError:
-    return NotEnoughMemoryError(f"training in memory needs {needed}, and {size_in_words(free)} are free")
+    return NotEnoughMemoryError(f"training in memory needs {needed}, and {format_bytes(free)} are free")
 
 
 _COLUMNS_BYTES = 12  # of an n-gram: parent, last word, count

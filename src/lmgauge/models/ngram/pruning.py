@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import UsageError
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.ngram_arrays import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class PrunedModel(Shown):
+class PrunedModel(Displayable):
     """A pruned model, and what is lost.
 
     Attributes:

@@ -24,7 +24,7 @@ from lmgauge.base.decoding import Meta
 from lmgauge.base.errors import ModelFileError, NotEnoughMemoryError
 from lmgauge.base.files import writing_directory
 from lmgauge.base.json_text import from_json
-from lmgauge.base.memory import ask_for_huge_pages, is_larger_than_free, size_in_words
+from lmgauge.base.memory import ask_for_huge_pages, format_bytes, is_larger_than_free
 from lmgauge.base.progress import say_progress
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.settings import MAX_ORDER, NgramSettings, TrainingRecord
@@ -179,7 +179,7 @@ def read_model(path: Path, *, just_written: bool = False) -> StoredModel:
         arrays = _arrays(file, mapped)
         if trusted:
             return replace(_assemble(path, config, arrays, mapped), trusted=True)
-        say_progress(f"checking {size_in_words(len(mapped))} of {path}, once")
+        say_progress(f"checking {format_bytes(len(mapped))} of {path}, once")
         _check_vocabulary(path, arrays)
         slots = hash_slots(arrays["vocabulary.offsets"], arrays["vocabulary.bytes"])
         as_stored = np.array_equal(slots, arrays["vocabulary.slots"])
@@ -201,7 +201,7 @@ def _map(file: Path, digest: str) -> tuple[mmap.mmap, FileState]:
         raise ModelFileError(f"{file}: missing; the model is incomplete") from error
     except OSError as error:
         if error.errno == errno.ENOMEM:
-            size = size_in_words(file.stat().st_size)
+            size = format_bytes(file.stat().st_size)
             raise NotEnoughMemoryError(f"{file}: {size} are more than this process may map; see `ulimit -v`") from error
         raise ModelFileError(f"{file}: is damaged or truncated: {error}") from error
     except ValueError as error:

@@ -35,7 +35,7 @@ from typing import Any
 from lmgauge.base.digests import digest
 from lmgauge.base.errors import LmgaugeError, NotEnoughMemoryError, UsageError
 from lmgauge.base.files import refuse_other_folder, refuse_replacing
-from lmgauge.base.memory import resident_bytes, size_in_words
+from lmgauge.base.memory import format_bytes, resident_bytes
 from lmgauge.base.progress import listening
 from lmgauge.base.threads import thread_count
 from lmgauge.models.ngram.adjusted_counts import adjust_counts
@@ -134,7 +134,7 @@ def train_or_within(
     limits = resources.limits(threads=threads)
     work = limits.work_folder(output)
     if too_large is not None:
-        _LOGGER.warning("%s: training within %s, through %s", too_large, size_in_words(limits.memory), work)
+        _LOGGER.warning("%s: training within %s, through %s", too_large, format_bytes(limits.memory), work)
     refuse_replacing({"-o": output, "--temp": work}, sources)
     limits = limits if written is None else replace(limits, model=output)
     with nullcontext() if scratch else _naming_work(work, limits.memory):
@@ -269,7 +269,7 @@ def _for_a_task(limits: MemoryLimits, before: int, text: ReadText, vocabulary: i
     again = "" if limits.ray is not None else " with --resume"
     workers = "" if limits.workers == 1 else f" for {limits.workers} workers"
     raise UsageError(
-        f"{size_in_words(limits.memory)} of memory do not hold a vocabulary of {vocabulary:,} words{workers}: give --memory "
+        f"{format_bytes(limits.memory)} of memory do not hold a vocabulary of {vocabulary:,} words{workers}: give --memory "
         f"{math.ceil(enough / 1e7)}0M or more{again}, {'fewer --workers, ' * bool(workers)}or leave rare words out by "
         "--min-count"
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import InputError
 from lmgauge.numerics.checks import as_distribution
 from lmgauge.numerics.information import steps
@@ -49,7 +49,7 @@ class DistributionFigures:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CalcResult(Shown):
+class CalcResult(Displayable):
     """What `calc` computed."""
 
     perplexity: float

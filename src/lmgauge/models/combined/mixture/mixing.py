@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import InputError
 from lmgauge.base.json_text import plain
 from lmgauge.base.progress import say_progress
@@ -133,7 +133,7 @@ _FLAT = 1e-10
 
 
 @dataclass(frozen=True, repr=False)
-class MixtureFit(Shown):
+class MixtureFit(Displayable):
     """Weights, and what they are worth on the held-out text."""
 
     # Perplexities count every event, `</s>` included.

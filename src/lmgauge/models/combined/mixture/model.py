@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.digests import digest
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import ModelFileError, UsageError
 from lmgauge.base.files import writing_directory
 from lmgauge.models.combined.mixture.compatibility import agreeing, beside, known_to_some
@@ -64,7 +64,7 @@ ReadAs = Literal["tokens", "bytes"]
 _CONFIG = "config.json"
 
 
-class MixtureModel(Shown, ScoresStrings):
+class MixtureModel(Displayable, ScoresStrings):
     """A weighted mean of models, itself a language model.
 
     Its context policy is `stream` if that of any component is; one that scores each sentence on its own then sees what

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import UsageError
 from lmgauge.models.combined.mixture.compatibility import strings_of
 from lmgauge.models.combined.mixture.mixing import Mixture
@@ -30,7 +30,7 @@ _NONE = -1
 
 
 @dataclass(frozen=True, repr=False)
-class StaticMixture(Shown):
+class StaticMixture(Displayable):
     """An n-gram model in place of a mixture, and what it loses.
 
     Attributes:

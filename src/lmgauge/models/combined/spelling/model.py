@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lmgauge.base.choices import WORD_UNITS
 from lmgauge.base.decoding import Meta
 from lmgauge.base.digests import digest
-from lmgauge.base.display import Shown
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.models.combined.spelling.incremental_decoding import EventWriter
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lmgauge.scores.distributions.blocks import BlockDistributions
 
 
-class SpelledModel(Shown, WrappedModel):
+class SpelledModel(Displayable, WrappedModel):
     """A model of words or characters whose unseen ones are spelled, and white space between words predicted.
 
     Its rows are those of the model inside, one a word; `logprob` is the whole cost of a word with the white space before it,

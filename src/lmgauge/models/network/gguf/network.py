@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.errors import ModelFileError, UsageError, needing
-from lmgauge.base.memory import free_memory, size_in_words
+from lmgauge.base.memory import format_bytes, free_memory
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -223,7 +223,7 @@ class GgufNetwork:
         room = max(length, min(max(2 * self.room, _FIRST_CONTEXT), self.positions))
         needed, free = self._bytes_a_token() * room, free_memory()
         if free is not None and needed > free:  # asked for more, the system ends the program without a word
-            raise self._no_memory(room, f"it takes {size_in_words(needed)} and {size_in_words(free)} are free")
+            raise self._no_memory(room, f"it takes {format_bytes(needed)} and {format_bytes(free)} are free")
         parameters = self._api.llama_context_default_params()
         parameters.n_ctx = room
         parameters.n_batch = parameters.n_ubatch = self.at_a_time
