@@ -1,10 +1,10 @@
 """Which folder may import what: the arrows of the design, read from the source with `ast`.
 
-    cli -> api -> report -> evaluation, tasks -> numerics       explore, cluster, integrations, compat: beside cli
-                            evaluation -> scores <- models -> text        _kernels: leaves
+    cli -> api -> report -> evaluation, filtering, tasks -> numerics       explore, integrations: beside cli
+                            evaluation -> scores <- models -> text -> records -> base        _kernels: leaves
 
 The score table is the waist: nothing right of it knows a model, nothing left of it knows a metric. What is imported by name
-(`import_module` of a string) counts like any other import. The map of CONTRIBUTING.md says what stands here.
+(`import_module` of a string) counts like any other import. README has the tree.
 """
 
 from __future__ import annotations
@@ -24,107 +24,71 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "lmgauge"
 
-LEAVES = (
-    *("choices", "context_policy", "contexts", "counted_note", "errors", "figures", "files", "json_text", "memory"),
-    *(
-        "declaration",
-        "decoding",
-        "digests",
-        "public_names",
-        "results",
-        "settings",
-        "option_numbers",
-        "places",
-        "plugins",
-        "progress",
-        "protocols",
-        "readable",
-        "result_columns",
-        "result_list",
-        "scoring",
-        "shown",
-        "signature",
-    ),
-    *("temporaries", "threads", "version"),
-)
-FOR_ALL = {"lmgauge", "lmgauge.remote", *(f"lmgauge.{name}" for name in LEAVES)}
+PUBLIC = ("errors", "results", "settings")
+"""Modules beside the folders: lists of public names."""
+
+FOR_ALL = {"lmgauge", "lmgauge.base"}
 """What every room but `_kernels` may import."""
 
 KERNELS = "lmgauge._kernels"
 SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments", "lmgauge.text.work_units"}
 """Denominators are counted from the source text, also right of the waist."""
 
-EVERY_ROOM = {
-    f"lmgauge.{room}"
-    for room in [
-        *("numerics", "information", "records", "text", "scores", "distributions", "work", "models"),
-        *("evaluation", "filtering", "tasks", "report"),
-    ]
-}
+ROOMS = ("numerics", "records", "text", "scores", "work", "models", "evaluation", "filtering", "tasks", "report")
+EVERY_ROOM = {f"lmgauge.{room}" for room in ROOMS}
+
+
+def _rooms(*names: str) -> set[str]:
+    return FOR_ALL | {f"lmgauge.{name}" for name in names}
+
 
 ALLOWED: dict[str, set[str]] = {
     "": FOR_ALL,
     "_kernels": set(),
-    "remote": FOR_ALL,
-    "installation": FOR_ALL,
-    "numerics": FOR_ALL | {KERNELS},
-    "information": FOR_ALL | {"lmgauge.numerics"},
+    "base": FOR_ALL,
+    "numerics": _rooms("_kernels"),
     "records": FOR_ALL,
-    "text": FOR_ALL | {KERNELS, "lmgauge.numerics", "lmgauge.records"},
-    "scores": FOR_ALL | SOURCE_TEXT | {"lmgauge.records", "lmgauge.numerics"},
-    "distributions": FOR_ALL | {"lmgauge.text", "lmgauge.scores", "lmgauge.numerics"},
-    "work": FOR_ALL | {KERNELS},
-    "models": FOR_ALL
-    | {KERNELS, "lmgauge.records", "lmgauge.text", "lmgauge.scores", "lmgauge.numerics", "lmgauge.distributions"}
-    | {"lmgauge.work"},
-    "evaluation": FOR_ALL
-    | SOURCE_TEXT
-    | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.records", "lmgauge.scores", "lmgauge.distributions"}
-    | {"lmgauge.work"},
-    "filtering": FOR_ALL
-    | {"lmgauge.records"}
-    | {"lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.work"},
-    "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
-    "tasks": FOR_ALL | {KERNELS, "lmgauge.records", "lmgauge.text", "lmgauge.numerics"},
-    "report": FOR_ALL
-    | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"}
-    | {"lmgauge.filtering"},
-    "api": FOR_ALL | EVERY_ROOM | {"lmgauge.installation", "lmgauge.cluster"},
+    "text": _rooms("_kernels", "numerics", "records"),
+    "scores": _rooms("numerics", "records", "text"),
+    "work": _rooms("_kernels"),
+    "models": _rooms("_kernels", "numerics", "records", "text", "scores", "work"),
+    "evaluation": _rooms("_kernels", "numerics", "records", "scores", "work") | SOURCE_TEXT,
+    "filtering": _rooms("numerics", "records", "text", "scores", "models", "work"),
+    "tasks": _rooms("_kernels", "numerics", "records", "text"),
+    "report": _rooms("numerics", "scores", "evaluation", "tasks", "filtering"),
+    "api": FOR_ALL | EVERY_ROOM | {"lmgauge.results", "lmgauge.settings"},
     "explore": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
-    "cluster": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
-    "compat": FOR_ALL | EVERY_ROOM | {KERNELS, "lmgauge.api"},
-    "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api", "lmgauge.cluster", "lmgauge.explore"},
+    "integrations": FOR_ALL | EVERY_ROOM | {KERNELS, "lmgauge.api"},
+    "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api", "lmgauge.explore"},
     "__main__": {"lmgauge.cli"},
 }
 """Room (folder or module right under the package; "" for the other modules there) -> prefixes of what it may import."""
 
-DOOR = {"lmgauge": {"lmgauge.report"}}
-"""What the door of the package, which stands above all rooms, names: the renderers, for `shown`, which knows none."""
+CLIMBING = {
+    "lmgauge.base.display": {"lmgauge.report"},
+}
+"""Modules that load by name what their room may not import, until they are laid out anew; none joins them."""
 
 FOR_TYPES: dict[str, set[str]] = {
     "": {"lmgauge"},
-    "distributions": {"lmgauge.models.protocol"},
-    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.overlap.overlap_results", "lmgauge.text.tokens"},
-    "scores": {"lmgauge.text"},
+    "base": {"lmgauge.report"},
+    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.overlap.results", "lmgauge.text.tokens"},
+    "scores": {"lmgauge.models.protocol"},
     "report": SOURCE_TEXT
-    | {"lmgauge.text.overlap.overlap_results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.text.split"}
-    | {"lmgauge.models.spelling"}
-    | {"lmgauge.api.doctor", "lmgauge.models.ngram.pruning", "lmgauge.filtering", "lmgauge.installation"}
-    | {"lmgauge.models.training.run", "lmgauge.cluster.shards"},
+    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.combined", "lmgauge.text.split"}
+    | {"lmgauge.models.ngram.pruning", "lmgauge.models.training.run"}
+    | {"lmgauge.api.doctor", "lmgauge.api.installation", "lmgauge.api.sharding.shards"},
 }
 """What a room may name under TYPE_CHECKING besides."""
 
 LIBRARIES: dict[str, set[str]] = {
-    "": {"msgspec", "numpy", "pandas", "psutil", "pyarrow"},
+    "": set(),
     "_kernels": {"numpy"},
-    "remote": {"fsspec", "urllib3"},
-    "installation": set(),
+    "base": {"fsspec", "msgspec", "numpy", "pandas", "psutil", "urllib3"},
     "numerics": {"numpy"},
-    "information": {"numpy"},
     "records": {"numpy", "pyarrow", "zstandard"},
     "text": {"numpy", "pandas", "icu4py", "tokenizers", "sentencepiece", "datasketch"},
-    "scores": {"numpy", "pyarrow"},
-    "distributions": {"numpy", "array_api_compat"},
+    "scores": {"numpy", "pyarrow", "array_api_compat"},
     "work": {"msgspec", "numpy", "pyarrow", "ray"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp", "triton"},
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
@@ -134,8 +98,6 @@ LIBRARIES: dict[str, set[str]] = {
     "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
     "api": {"numpy", "pandas", "pyarrow"},
-    "cluster": {"numpy", "pyarrow"},
-    "compat": set(),
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),
 }
@@ -284,21 +246,15 @@ def test_what_is_imported_by_name_follows_the_map() -> None:
     assert climbing == DOOR
 
 
-def may_import(room: str) -> str:
-    """What the map of CONTRIBUTING.md says of a room: what it may import besides the modules beside the folders."""
-    own = ALLOWED[room] - FOR_ALL
-    rooms = ["all up to `report`", *sorted(own - EVERY_ROOM)] if own >= EVERY_ROOM else sorted(own)
-    return ", ".join(f"`{name.removeprefix('lmgauge.')}`" if name.startswith("lmgauge") else name for name in rooms)
-
-
-def test_contributing_has_the_map() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)/` \|.*\|([^|]*)\|$", page, re.MULTILINE))
-    written = {name: text.strip() for name, text in rows.items() if name != "data"}
-    assert written == {room: may_import(room) for room in ALLOWED if room not in ("", "__main__")}
-    beside = next(line for line in page.splitlines() if line.startswith("| modules beside the folders |"))
-    assert [name for name in LEAVES if f"`{name}.py`" not in beside] == []
-    assert set(LEAVES) == {path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")}
+def test_readme_has_the_tree() -> None:
+    """A line for each room, those first that others stand on."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"^  (\w+)/ +\S", page, re.MULTILINE)
+    assert sorted(named) == sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__")
+    place = {f"lmgauge.{name}": n for n, name in enumerate(named)}
+    down = [(room, to) for room in named for to in ALLOWED.get(room, ()) if place.get(to, -1) > place[f"lmgauge.{room}"]]
+    assert [pair for pair in down if KERNELS not in pair] == []
+    assert set(PUBLIC) == {path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")}
 
 
 def test_libraries_stay_in_their_rooms() -> None:
@@ -362,17 +318,17 @@ def test_every_folder_says_what_it_may_import() -> None:
         ("lmgauge.report.terminal", "lmgauge.models.protocol", False, True),
         ("lmgauge.evaluation.evaluate", "lmgauge.report.terminal", False, True),
         ("lmgauge.text.documents", "lmgauge.scores", False, True),
-        ("lmgauge.scores", "lmgauge.models.protocol", False, True),
-        ("lmgauge._kernels.any", "lmgauge.errors", False, True),
+        ("lmgauge.scores.table", "lmgauge.models.protocol", False, True),
+        ("lmgauge._kernels.any", "lmgauge.base.errors", False, True),
         ("lmgauge.cli.main", "lmgauge.report.terminal", False, False),
         ("lmgauge.cli.main", "lmgauge._kernels", False, True),
         ("lmgauge.api.evaluate", "lmgauge.cli.main", False, True),
-        ("lmgauge.errors", "lmgauge.text.documents", False, True),
+        ("lmgauge.base.errors", "lmgauge.text.documents", False, True),
         ("lmgauge.integrations.metric", "lmgauge.api.evaluate", False, False),
         ("lmgauge.integrations.metric", "lmgauge.cli.main", False, True),
         ("lmgauge.models.protocol", "lmgauge.integrations.metric", False, True),
-        ("lmgauge.compat.kenlm", "lmgauge.models.registry", False, False),
-        ("lmgauge.models.registry", "lmgauge.compat.kenlm", False, True),
+        ("lmgauge.integrations.kenlm", "lmgauge.models.registry", False, False),
+        ("lmgauge.models.registry", "lmgauge.integrations.kenlm", False, True),
         ("lmgauge.tasks.metrics.bleu", "lmgauge.models.protocol", False, True),
         ("lmgauge.tasks.metrics.bleu", "lmgauge.text.segment_metadata", False, False),
         ("lmgauge.evaluation.evaluate", "lmgauge.tasks.metrics.bleu", False, True),
