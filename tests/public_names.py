@@ -16,7 +16,7 @@ NAMESPACES = (
 def public_names() -> list[tuple[str, str]]:
     """Return each name with its namespace."""
     names = [(space, name) for space in NAMESPACES for name in import_module(space).__all__]
-    return [(space, name) for space, name in names if f"{space}.{name}" not in NAMESPACES]
+    return [(space, name) for space, name in names if not inspect.ismodule(getattr(import_module(space), name))]
 
 
 def public_members(value: type) -> dict[str, list[object]]:

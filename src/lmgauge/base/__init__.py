@@ -1,1 +1,1 @@
-"""What every room stands on and imports: errors, escaping, files, paths and addresses, threads, memory, how results print."""
+"""What every room stands on: errors, escaping, files, paths, addresses, threads, memory. May import nothing else of ours."""
