@@ -7,7 +7,7 @@ from pathlib import Path
 from lmgauge.base import errors, files, memory
 from lmgauge.base import escaping as readable
 from lmgauge.numerics import signature
-from lmgauge.scores import protocols, scoring
+from lmgauge.scores import context_policy, scoring
 
 
 def test_errors() -> None:
@@ -26,8 +26,8 @@ def test_memory() -> None:
 
 
 def test_protocols() -> None:
-    assert protocols.PROTOCOLS["llama.cpp"].first_scored(512) == 257
-    assert protocols.PROTOCOLS["gptq"].first_scored(2048) == 1
+    assert context_policy.PROTOCOLS["llama.cpp"].first_scored(512) == 257
+    assert context_policy.PROTOCOLS["gptq"].first_scored(2048) == 1
 
 
 def test_readable() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lmgauge
-from lmgauge.api.installation.requirements import compared
+from lmgauge.api.doctor import compared
 from lmgauge.base.version import NUMBERS_VERSION, __version__
 from lmgauge.evaluation.comparison.compare import compare
 from lmgauge.evaluation.runs import open_run

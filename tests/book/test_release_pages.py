@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lmgauge.api.installation.requirements import EVERYTHING, PURPOSES
+from lmgauge.api.doctor import EVERYTHING, PURPOSES
 from lmgauge.base.version import NUMBERS_VERSION, __version__
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lmgauge.api import doctor as door
-from lmgauge.api.installation.requirements import Extra, Library
+from lmgauge.api.doctor import Extra, Library
 from lmgauge.cli.main import cli
 
 
@@ -34,7 +34,7 @@ def libraries(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         tried = (line.removeprefix("import ") for line in code.splitlines() if line.startswith("import "))
         return next((state["errors"][name] for name in tried if name in state["errors"]), "")
 
-    monkeypatch.setattr("lmgauge.api.installation.requirements.core_and_extras", lambda: (state["core"], state["extras"]))
+    monkeypatch.setattr("lmgauge.api.doctor.core_and_extras", lambda: (state["core"], state["extras"]))
     monkeypatch.setattr("lmgauge.api.doctor._error_of", error_of)
     return state
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import lmgauge
 from lmgauge import Corpus, ScoreBatch
 from lmgauge.api.verdicts import compare
-from lmgauge.base.digests import file_sha256
 from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import file_sha256
 from lmgauge.evaluation import runs
 from lmgauge.evaluation.runs import (
     about,

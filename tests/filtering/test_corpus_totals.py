@@ -10,7 +10,7 @@ import pytest
 
 from lmgauge.base.decoding import decode
 from lmgauge.base.errors import InputError
-from lmgauge.base.result_columns import plain_values
+from lmgauge.base.result_list import plain_values
 from lmgauge.filtering.documents import CorpusTotals
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import SCALE, exact_costs

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmgauge.numerics.grouped_sums import document_sums
+from lmgauge.numerics.resampling import document_sums
 from lmgauge.tasks import BLEU, CER, TER, WER, ChrF
 from lmgauge.tasks.alignment import INSERT, align_all
 from lmgauge.tasks.comparison import Systems, compare_systems

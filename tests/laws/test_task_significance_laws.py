@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.laws.task_texts import PLAIN, Segment, few, metrics, of, rows, segment, segments
 from tests.tasks.share import compared as compare
 
-from lmgauge.numerics.grouped_sums import UnitSums
-from lmgauge.numerics.resampling import bootstrap_sums, randomized_sums
+from lmgauge.numerics.resampling import UnitSums, bootstrap_sums, randomized_sums
 from lmgauge.tasks import BLEU, TER, WER, Accumulator, ChrF, correlate, score_systems
 from lmgauge.tasks.comparison import SystemResult, Systems
 from lmgauge.tasks.scoring import score_parallel

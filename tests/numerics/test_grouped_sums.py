@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.base.errors import UsageError
-from lmgauge.numerics.grouped_sums import CodedSums, UnitSums
+from lmgauge.numerics.resampling import CodedSums, UnitSums
 
 
 def table(segments: int, columns: int) -> np.ndarray:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference import resample as twin
 
 from lmgauge._kernels import _native
 from lmgauge.base.errors import UsageError
 from lmgauge.numerics import resampling
 from lmgauge.numerics.resampling import (
+    bootstrap_p_value,
     bootstrap_sums,
+    holm,
+    holm_adjusted,
     percentile_interval,
+    randomization_p_value,
     randomized_sums,
     sacrebleu_coins,
     sacrebleu_draws,
 )
-from lmgauge.numerics.significance import bootstrap_p_value, randomization_p_value
 
 seeds = st.integers(0, 2**64)
 
@@ -200,3 +205,35 @@ def test_how_often_chance_alone_is_called_a_difference() -> None:
     assert 0.1 + four_sd < bootstrap_share < 0.3
     assert abs(randomization_share - 0.1) < four_sd
     assert abs(outside - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 400)  # the interval of the difference is honest
+
+
+# -- P-values adjusted for several tests: as published, and as R adjusts them -------------------------------------------
+def test_holm_as_published() -> None:
+    """Four p-values worked through in Wikipedia's "Holm-Bonferroni method", Example (0.01, 0.04, 0.03, 0.005)."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@given(st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.01, 0.05])), max_size=12))
+def test_holm_is_r_s(p_values: list[float]) -> None:
+    assert holm(p_values) == twin.holm(p_values)
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=8))
+def test_holm_passes_over_what_was_not_tested(p_values: list[float | None]) -> None:
+    known = [p for p in p_values if p is not None]
+    adjusted = holm(p_values)
+    assert [p is None for p in adjusted] == [p is None for p in p_values]
+    assert [p for p in adjusted if p is not None] == twin.holm(known)
+    assert all(p is None or q is None or p <= q <= 1 for p, q in zip(p_values, adjusted, strict=True))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A result of a test."""
+
+    p_value: float | None
+    p_value_holm: float | None = None
+
+
+def test_results_are_adjusted_for_their_number() -> None:
+    assert holm_adjusted(Outcome(p) for p in (0.01, None, 0.04)) == (Outcome(0.01, 0.02), Outcome(None), Outcome(0.04, 0.04))

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from lmgauge.numerics import checks, intervals, proportions, units
+from lmgauge.numerics import intervals, units
 
 
 def test_checks() -> None:
-    assert checks.as_real_array([[1, 2], [3, 4]], "count").shape == (2, 2)
-    assert checks.as_vector([1, 2], "count").tolist() == [1.0, 2.0]
-    assert checks.as_distribution([0.25, 0.75], "p").tolist() == [0.25, 0.75]
+    assert units.as_real_array([[1, 2], [3, 4]], "count").shape == (2, 2)
+    assert units.as_vector([1, 2], "count").tolist() == [1.0, 2.0]
+    assert units.as_distribution([0.25, 0.75], "p").tolist() == [0.25, 0.75]
 
 
 def test_intervals() -> None:
@@ -22,8 +22,8 @@ def test_intervals() -> None:
 
 
 def test_proportions() -> None:
-    assert [round(end, 4) for end in proportions.wilson_ends(1.0, 10, 1.96)] == [0.7225, 1.0]
-    assert proportions.binomial_quantiles(100, 0.5, 0.025) == (40, 60)
+    assert [round(end, 4) for end in intervals.wilson_ends(1.0, 10, 1.96)] == [0.7225, 1.0]
+    assert intervals.binomial_quantiles(100, 0.5, 0.025) == (40, 60)
 
 
 def test_units() -> None:

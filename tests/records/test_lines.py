@@ -9,7 +9,7 @@ import pytest
 from tests.filtering.filtered import filter_bytes
 
 from lmgauge.base.errors import InputError
-from lmgauge.base.result_columns import plain_values
+from lmgauge.base.result_list import plain_values
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lmgauge.records import formats, jsonl, utf8
+from lmgauge.records import formats, jsonl, records
 
 
 def test_utf8() -> None:
-    assert utf8.what_is_wrong(b"f\xfcr", 1) == "0xFC is not valid UTF-8"
-    assert utf8.utf8("ü") == b"\xc3\xbc"
+    assert records.what_is_wrong(b"f\xfcr", 1) == "0xFC is not valid UTF-8"
+    assert records.utf8("ü") == b"\xc3\xbc"
 
 
 def test_kinds_of_values() -> None:

@@ -1,6 +1,6 @@
 """Slow twins of the programs whose protocols are followed: each loop does what its source does, token by token of one text.
 
-Written after the sources that `lmgauge.scores.protocols` names; they take what a tokenizer makes of the text, as there.
+Written after the sources that `lmgauge.scores.context_policy` names; they take what a tokenizer makes of the text, as there.
 """
 
 from __future__ import annotations

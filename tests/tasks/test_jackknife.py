@@ -11,9 +11,8 @@ import pytest
 from tests.tasks.share import Share, compared
 
 import lmgauge
-from lmgauge.numerics.grouped_sums import document_sums, in_one_order
 from lmgauge.numerics.intervals import DOCUMENTS, SEGMENTS, ratio_interval, student_t_quantile
-from lmgauge.numerics.resampling import jackknife
+from lmgauge.numerics.resampling import document_sums, in_one_order, jackknife
 from lmgauge.tasks.accumulator import Accumulator
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.metrics.chrf import ChrF

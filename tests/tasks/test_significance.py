@@ -10,7 +10,7 @@ from tests.tasks.share import Share
 from tests.tasks.share import compared as compare
 
 from lmgauge.base.errors import UsageError
-from lmgauge.numerics.grouped_sums import document_sums
+from lmgauge.numerics.resampling import document_sums
 from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.metrics.error_rates import WER
 from lmgauge.tasks.significance import IndependentRows

@@ -16,7 +16,7 @@ from lmgauge.base.errors import MissingExtraError
 from lmgauge.base.files import writing
 from lmgauge.base.threads import map_in_order
 from lmgauge.work.engine import Array, Read
-from lmgauge.work.notes import DiskFullError
+from lmgauge.work.manifest import DiskFullError
 
 
 def report(taken: None, read: Read) -> Iterator[Array]:

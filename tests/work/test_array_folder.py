@@ -19,7 +19,7 @@ from lmgauge.base.files import OutputError
 from lmgauge.work import folder_engine
 from lmgauge.work.engine import Stored
 from lmgauge.work.folder_engine import ArrayFolder
-from lmgauge.work.notes import DiskFullError
+from lmgauge.work.manifest import DiskFullError
 
 
 @given(

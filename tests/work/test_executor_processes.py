@@ -21,7 +21,7 @@ from lmgauge.base.errors import InputError, LmgaugeError, MissingExtraError
 from lmgauge.work.engine import Engine, Stored, make_arrays
 from lmgauge.work.executor import Crew, Task, end, result_of, started
 from lmgauge.work.folder_engine import ArrayFolder, FolderEngine
-from lmgauge.work.notes import DiskFullError
+from lmgauge.work.manifest import DiskFullError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals")

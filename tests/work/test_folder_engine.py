@@ -190,7 +190,7 @@ def test_a_full_disk_is_said_in_words_and_the_run_can_be_resumed(
     with FolderEngine(tmp_path / "work", WORK) as engine, monkeypatch.context() as patches:
         engine.write("a", np.arange(6, dtype=np.uint8))
         patches.setattr(folder_engine, "_write_all", write_all)
-        patches.setattr("lmgauge.work.notes.open", opened, raising=False)
+        patches.setattr("lmgauge.work.manifest.open", opened, raising=False)
         with pytest.raises(OutputError) as error:
             run_logged(engine, log)
     words = str(error.value)

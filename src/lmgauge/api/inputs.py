@@ -109,7 +109,7 @@ def listed(models: Models) -> list[Model]:
 def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOptions | None, *, by_group: bool) -> Corpus:
     """Return the text as the protocol of the models scores it: its segments joined into one, if need be."""
     # scoring: what was chosen for the models, which are loaded.
-    from lmgauge.scores.protocols import PROTOCOLS
+    from lmgauge.scores.context_policy import PROTOCOLS
 
     protocols = {model.context_policy.protocol: model for model in models}
     known = [name for name in (scoring.protocol if scoring is not None else None, *protocols) if name is not None]

@@ -71,7 +71,7 @@ SegmentEnd = Literal["eos", "newline", "none"]
 Precision = Literal["auto", "float32", "bfloat16"]
 ProtocolName = Literal["hf-guide", "harness", "llama.cpp", "gptq"]
 PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
-"""Whose rules of what is scored can be followed; `lmgauge.scores.protocols` has the rules."""
+"""Whose rules of what is scored can be followed; `lmgauge.scores.context_policy` has the rules."""
 
 ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""

@@ -8,10 +8,10 @@ loading
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Self
 
 Listener = Callable[[str], None]
 
@@ -61,3 +61,30 @@ def show_speed(models: Iterable[Any]) -> None:
     for model in models:
         if listener is not _silent and model.progress is not None:
             model.progress = report
+
+
+# -----------------------------------------------------------------------------------------------------------------------
+# A note that says in how many segments something happened, so that the notes of parts of a text add up.
+class CountedNote(str):
+    """A sentence with two numbers: how many segments it is about, and how many there are."""
+
+    template: str  # the sentence, with `{count:,}` and `{total:,}` where the numbers stand
+    number: int
+
+    @classmethod
+    def of(cls, template: str, count: int, total: int) -> Self:
+        """Return the note with its numbers."""
+        note = cls(template.format(count=count, total=total))
+        note.template, note.number = template, count
+        return note
+
+
+def merged_notes(parts: Sequence[Sequence[str]], total: int) -> list[str]:
+    """Return the notes on a whole text, from those on its parts."""
+    counts: dict[str, int | None] = {}
+    for note in (note for notes in parts for note in notes):
+        if isinstance(note, CountedNote):
+            counts[note.template] = (counts.get(note.template) or 0) + note.number
+        else:
+            counts[note] = None
+    return [note if count is None else CountedNote.of(note, count, total) for note, count in counts.items()]

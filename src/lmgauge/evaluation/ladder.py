@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.files import folder_named
-from lmgauge.base.result_columns import column, plain_values
-from lmgauge.base.result_list import Result, data_frame
+from lmgauge.base.result_list import Result, column, data_frame, plain_values
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
@@ -29,7 +28,7 @@ from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep
 from lmgauge.evaluation.tally import Paired, SegmentSums, Tally
 from lmgauge.numerics.intervals import ratio_interval
-from lmgauge.numerics.significance import holm_adjusted
+from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.progress import say_progress
-from lmgauge.base.result_columns import plain_values
+from lmgauge.base.result_list import plain_values
 from lmgauge.evaluation.audit.checks import Audit
 from lmgauge.evaluation.audit.runs import why_not_about
 from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS
@@ -25,7 +25,7 @@ from lmgauge.evaluation.runs import Run, about, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
-from lmgauge.numerics.lower_bound import LowerBound, marked
+from lmgauge.numerics.units import LowerBound, marked
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:

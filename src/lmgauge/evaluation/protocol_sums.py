@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from lmgauge.evaluation.denominators import Denominators, count_unspaced
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.scores import ScoreBatch
-from lmgauge.scores.context_policy import ContextPolicy
-from lmgauge.scores.protocols import PROTOCOLS, ScoringProtocol
+from lmgauge.scores.context_policy import PROTOCOLS, ContextPolicy, ScoringProtocol
 from lmgauge.text.segments import Segments, count_text, is_white_space
 
 Ints = NDArray[np.int64]

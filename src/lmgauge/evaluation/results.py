@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.base.result_columns import interval_columns
-from lmgauge.base.result_list import Result, ResultList, pandas_module
+from lmgauge.base.result_list import Result, ResultList, interval_columns, pandas_module
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.tally import ZeroEvent
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.intervals import Interval
-from lmgauge.numerics.lower_bound import marked
+from lmgauge.numerics.units import marked
 from lmgauge.scores.context_policy import ContextPolicy
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from lmgauge.base.decoding import decode
-from lmgauge.base.digests import file_sha256
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.base.files import folder_named, is_special, local_path, locking, writing_directory
+from lmgauge.base.files import file_sha256, folder_named, is_special, local_path, locking, writing_directory
 from lmgauge.base.paths import read_json, write_json
 from lmgauge.base.version import __version__
 from lmgauge.evaluation.origin import Origin

@@ -1,25 +1,21 @@
 """The index of one or two runs: for each segment where its rows and its text are, and its exact sums; all of it in files."""
 
-# One thread reads the tables and the text once, side by side, from the beginning; what it has read can be asked for while it
-# goes on. Ten million rows take seconds, and memory for a block of them at a time.
-
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from lmgauge.base.digests import file_sha256
 from lmgauge.base.errors import InputError, LmgaugeError
+from lmgauge.base.files import file_sha256
 from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.ranges import exact_sums
-from lmgauge.explore.columns import Column, Table
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import RowReader, ScoreBatch, ScoreWriter, read_scores, table_format
@@ -27,6 +23,55 @@ from lmgauge.scores import RowReader, ScoreBatch, ScoreWriter, read_scores, tabl
 if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
+
+
+# -----------------------------------------------------------------------------------------------------------------------
+# Columns of an index in files: they grow at their end while others read them, and take no memory of the process.
+class Column:
+    """An array in a file that only grows."""
+
+    def __init__(self, path: Path, dtype: DTypeLike) -> None:
+        self._path, self._dtype, self._size = path, np.dtype(dtype), 0
+        self._mapped: NDArray[Any] = np.zeros(0, self._dtype)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Add values, [n], of any type that becomes the column's."""
+        with self._path.open("ab") as file:
+            file.write(np.ascontiguousarray(values, self._dtype).data)
+        self._size += len(values)
+
+    def view(self, size: int) -> NDArray[Any]:
+        """Return the first values, [size], mapped into memory read only."""
+        if size > len(self._mapped):
+            # As a plain array: each slice of a memmap costs as much as a small answer.
+            self._mapped = np.asarray(np.memmap(self._path, self._dtype, "r", shape=(self._size,)))
+        return self._mapped[:size]
+
+
+class Table:
+    """Columns of one length, by name."""
+
+    def __init__(self, folder: Path, kinds: Mapping[str, DTypeLike]) -> None:
+        folder.mkdir()
+        self._columns = {name: Column(folder / name, kind) for name, kind in kinds.items()}
+
+    def append(self, values: Mapping[str, NDArray[Any]]) -> None:
+        """Add rows, [n] of each column."""
+        for name, column in self._columns.items():
+            column.append(values[name])
+
+    def view(self, name: str, size: int) -> NDArray[Any]:
+        """Return the first values of a column, [size]."""
+        return self._columns[name].view(size)
+
+
+# -----------------------------------------------------------------------------------------------------------------------
+# One thread reads the tables and the text once, side by side, from the beginning; what it has read can be asked for while it
+# goes on. Ten million rows take seconds, and memory for a block of them at a time.
+
 
 NO_DOCUMENT = -1
 # `row` is a segment's first in the table; `high` and `low` are its exact sum in nats, without the `zeros` events of

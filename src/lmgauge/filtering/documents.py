@@ -20,8 +20,7 @@ from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import exact_costs, exact_to_nats
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.records.parquet import arrow_columns, one_array, values_of
-from lmgauge.records.records import NO_TEXT, Records, Strings
-from lmgauge.records.utf8 import find_problem, utf8, what_is_wrong
+from lmgauge.records.records import NO_TEXT, Records, Strings, find_problem, utf8, what_is_wrong
 from lmgauge.text.cleaning import Place, clean_record
 from lmgauge.text.segments import Segments, TextReport
 

@@ -12,10 +12,9 @@ from threading import Lock
 from typing import Any
 
 from lmgauge.base.choices import Format
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.escaping import first_few
-from lmgauge.base.files import refuse_replacing, writing
+from lmgauge.base.files import digest, refuse_replacing, writing
 from lmgauge.base.paths import exists, file_state, make_folder, open_reading
 from lmgauge.base.progress import say_progress
 from lmgauge.base.remote.addresses import is_remote, joined, shown_name

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lmgauge.base.choices import DEFAULT_SEED, SAMPLE_SIZE
 from lmgauge.base.errors import UsageError
 from lmgauge.filtering.documents import MOST_GROUPS, Groups
-from lmgauge.numerics.mixing import GOLDEN, mixed
+from lmgauge.numerics.resampling import GOLDEN, mixed
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]

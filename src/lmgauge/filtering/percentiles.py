@@ -36,7 +36,7 @@ from lmgauge.base.version import __version__
 from lmgauge.filtering.documents import MOST_GROUPS
 from lmgauge.filtering.options import BY, PERCENTS, check_percent, percent_name
 from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample
-from lmgauge.numerics.proportions import binomial_quantiles
+from lmgauge.numerics.intervals import binomial_quantiles
 from lmgauge.numerics.signature import Signature
 
 NAMES = tuple(map(percent_name, PERCENTS))

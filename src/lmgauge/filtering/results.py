@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.decoding import Meta, Perplexity, Whole
-from lmgauge.base.result_columns import plain_values
-from lmgauge.base.result_list import Tabled
+from lmgauge.base.result_list import Tabled, plain_values
 from lmgauge.filtering.documents import MOST_GROUPS, OTHERS, CorpusTotals, DocumentScores, Groups, Sums, added
 from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Judgement, Reason
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkabl
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import InputError, ModelFileError, UsageError
-from lmgauge.base.files import is_special, read_regular
+from lmgauge.base.files import digest, is_special, read_regular
 from lmgauge.base.json_text import from_json
 from lmgauge.scores import ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy

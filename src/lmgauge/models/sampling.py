@@ -12,7 +12,7 @@ from lmgauge.base.choices import DEFAULT_SEED
 from lmgauge.base.errors import UsageError
 from lmgauge.base.paths import refuse_file_names
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.scores.contexts import GrowingContext
+from lmgauge.scores.context_policy import GrowingContext
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
 from lmgauge.text.vocabulary import BOS, EOS, UNK

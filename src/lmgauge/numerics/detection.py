@@ -22,8 +22,16 @@ import numpy as np
 
 from lmgauge.numerics.correlation import average_ranks
 from lmgauge.numerics.exact import Floats, Ints
-from lmgauge.numerics.intervals import LEVEL, UNKNOWN, Interval, Spread, spread, student_t_quantile
-from lmgauge.numerics.proportions import binomial_quantiles, wilson_ends
+from lmgauge.numerics.intervals import (
+    LEVEL,
+    UNKNOWN,
+    Interval,
+    Spread,
+    binomial_quantiles,
+    spread,
+    student_t_quantile,
+    wilson_ends,
+)
 
 DELONG = "DeLong"
 NEWCOMBE = "Newcombe"

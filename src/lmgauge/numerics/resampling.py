@@ -18,8 +18,9 @@ Bootstrap", chapter 11 (jackknife; `intervals.spread` has the closed form for ra
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,6 @@ from lmgauge.base.errors import UsageError
 from lmgauge.base.option_numbers import MOST, check_whole
 from lmgauge.base.threads import run_ranges, thread_count
 from lmgauge.numerics.exact import Floats
-from lmgauge.numerics.grouped_sums import Statistics
 from lmgauge.numerics.intervals import (
     BOOTSTRAP,
     LEVEL,
@@ -38,6 +38,142 @@ from lmgauge.numerics.intervals import (
     spread_of,
 )
 
+# -----------------------------------------------------------------------------------------------------------------------
+# Sums of statistics by unit and by code, of segments that come in parts: what is resampled, swapped or left out.
+# Statistics are whole numbers, int64 [segments, columns], so that every sum is exact and no order or division changes it.
+
+
+Statistics = NDArray[np.int64]
+"""int64 [rows, columns]; any rows may be added up."""
+
+MOST_UNITS = 1 << 20
+"""Most rows of statistics that are kept; of more segments, neighbors are added up."""
+
+
+class UnitSums:
+    """Statistics of ever more segments in bounded memory: where they become too many, neighbors are added up in pairs."""
+
+    # A unit is then 2^j segments in a row (the last one may have fewer), whatever the sizes of the parts were that came in.
+
+    def __init__(self, columns: int, limit: int = MOST_UNITS) -> None:
+        if limit < 2 or limit % 2:
+            raise UsageError(f"limit: {limit} units cannot be added up in pairs; give an even number, 2 or more")
+        self._limit, self._columns = limit, columns
+        self._units = np.zeros((0, columns), dtype=np.int64)
+        self.segments_per_unit = 1
+        self.segments = 0
+
+    def add(self, rows: Statistics) -> None:
+        """Add the statistics of further segments."""
+        # rows: int64 [segments, columns].
+        while len(rows):
+            if self.segments == self._limit * self.segments_per_unit:
+                self._halve()
+            taken = rows[: self._limit * self.segments_per_unit - self.segments]
+            self._put(taken)
+            rows = rows[len(taken) :]
+
+    def _put(self, rows: Statistics) -> None:
+        per = self.segments_per_unit
+        first, last = self.segments // per, (self.segments + len(rows) - 1) // per
+        self._units = _with_room(self._units, last + 1, self._limit)
+        if per == 1:
+            self._units[first : last + 1] = rows
+        else:
+            # 3 segments are there, 2 to a unit, 3 come: units 1 to 2, which begin at [2, 4] - 3 -> starts [0, 1]; the first
+            # of them fills the unit that is half full.
+            starts = np.maximum(np.arange(first, last + 1) * per - self.segments, 0)
+            self._units[first : last + 1] += np.add.reduceat(rows, starts, axis=0)
+        self.segments += len(rows)
+
+    def _halve(self) -> None:
+        # units [1, 2, 4, 8] -> [3, 12, 0, 0], twice as many segments in each
+        pairs = self._units[0::2] + self._units[1::2]
+        self._units[: len(pairs)] = pairs
+        self._units[len(pairs) :] = 0
+        self.segments_per_unit *= 2
+
+    def rows(self) -> Statistics:
+        """Return the sums of each unit, int64 [units, columns]."""
+        return self._units[: -(-self.segments // self.segments_per_unit)]
+
+    @property
+    def total(self) -> NDArray[np.int64]:
+        """Return the sum over all segments, int64 [columns]."""
+        return np.asarray(self.rows().sum(axis=0, dtype=np.int64))
+
+
+class CodedSums:
+    """Sums of statistics by a code of each segment, its document or its group, of segments that come in parts."""
+
+    def __init__(self, columns: int) -> None:
+        self._sums = np.zeros((0, columns), dtype=np.int64)
+
+    def add(self, codes: NDArray[np.integer[Any]], rows: Statistics) -> None:
+        """Add the statistics of further segments."""
+        # codes: [segments], of each, from 0; rows: int64 [segments, columns].
+        present, inverse = np.unique(codes, return_inverse=True)
+        self._sums = _with_room(self._sums, int(present[-1]) + 1)
+        sums = np.zeros((len(present), self._sums.shape[1]), dtype=np.int64)
+        # codes [1, 0, 1], rows [[1], [2], [4]] -> sums [[2], [5]]; `+=` would count a code that comes twice once.
+        np.add.at(sums, inverse, rows)
+        self._sums[present] += sums
+
+    @property
+    def sums(self) -> Statistics:
+        """Return the sums of each code, int64 [codes or more, columns]; those behind the last are 0."""
+        return self._sums
+
+
+def _with_room(rows: Statistics, wanted: int, most: int | None = None) -> Statistics:
+    # Rows with zeros behind them, so that there are `wanted` or, to grow seldom, twice as many as there were.
+    if wanted <= len(rows):
+        return rows
+    size = max(wanted, 2 * len(rows))
+    room = np.zeros((size if most is None else min(most, size), rows.shape[1]), dtype=np.int64)
+    room[: len(rows)] = rows
+    return room
+
+
+def document_sums(segments: Sequence[Statistics], documents: NDArray[np.int64]) -> list[Statistics]:
+    """Return the sums of each document, in an order that does not depend on how documents are numbered."""
+    # segments: of each system, int64 [segments, columns]; documents: int64 [segments], the number of the document of each.
+    # -> of each system int64 [documents, columns], without documents that have nothing.
+    # document_sums([[[5], [2], [3]]], [1, 0, 0])[0] -> [[5], [5]]
+    sums = [CodedSums(rows.shape[1]) for rows in segments]
+    for coded, rows in zip(sums, segments, strict=True):
+        coded.add(documents, rows)
+    return in_one_order([coded.sums for coded in sums])
+
+
+def in_one_order(sums: Sequence[Statistics]) -> list[Statistics]:
+    """Return documents in an order that does not depend on their numbers, without those that have nothing."""
+    # Names and order of documents then change no digit, also not of what is drawn.
+    # sums: of each system, int64 [documents, columns].
+    # [rows.tolist() for rows in in_one_order([[[3], [0], [1]], [[4], [0], [2]]])] -> [[[1], [3]], [[2], [4]]]
+    all_columns = np.concatenate(sums, axis=1)
+    something = np.flatnonzero(all_columns.any(axis=1))
+    # rows [3, 4], [0, 0], [1, 2] -> [1, 2], [3, 4]: the last key of lexsort is the first that counts, hence the reversal.
+    order = something[np.lexsort(all_columns[something].T[::-1])]
+    return [part[order] for part in sums]
+
+
+# -----------------------------------------------------------------------------------------------------------------------
+# Numbers that look random and are the same on every machine and in every version: the mixing step of SplitMix64.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Step between the states of SplitMix64: 2**64 over the golden ratio, odd."""
+
+
+def mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the output of the SplitMix64 generator (Steele, Lea, Flood 2014) for its states: it permutes 64-bit numbers."""
+    # state: uint64 [any shape].
+    # -> uint64 of the same shape.
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+# -----------------------------------------------------------------------------------------------------------------------
 DEFAULT_RESAMPLES = 1_000
 """Of the bootstrap."""
 
@@ -214,3 +350,58 @@ def jackknife(
         apart = None if not spreads else spread_of(figure - first[0], falls - first[1], sizes, unit)
         spreads.append((spread_of(figure, falls, sizes, unit), apart))
     return spreads
+
+
+# -----------------------------------------------------------------------------------------------------------------------
+# Tests of systems whose score is not a sum, such as BLEU, and the adjustment of p-values where several are made.
+#
+# Of two models on one text the difference is a ratio of sums: its test is Student's t of the same error as its interval
+# (`intervals.Spread.p_value`). Systems are swapped instead, unit by unit, or resampled (`resampling.py`). Where several
+# models
+# are compared, p-values are adjusted as Holm (1979) does.
+T = TypeVar("T")
+
+
+def bootstrap_p_value(first: Floats, second: Floats, difference: float) -> float:
+    """Return the p-value of the paired bootstrap by the rule of sacreBLEU and Moses."""
+    # Koehn 2004; Noreen 1989 for the + 1.
+    # It says how often a difference strays from the usual one by more than the real one is large. The rule is lenient: it
+    # counts one side only, so where there is no difference some 12 % of texts give p < 0.05 (17 % of texts of 10 segments;
+    # simulated). The swaps of `randomization_p_value` keep to their 5 %, and the bootstrap's interval of the difference to
+    # about 6 %: where they disagree, believe these.
+    # first: scores of one system in each resample, float64 [resamples].
+    # bootstrap_p_value([5.0, 5.0, 5.0, 5.0], [6.0, 8.0, 3.0, 15.0], 2.0) -> 0.4
+    differences = np.abs(second - first)
+    strayed = int(np.count_nonzero(differences - differences.mean() > abs(difference)))
+    return (strayed + 1) / (len(first) + 1)
+
+
+def randomization_p_value(first: Floats, second: Floats, difference: float, differing: int) -> float:
+    """Return the p-value of approximate randomization: how often mixed systems differ by more than the real ones."""
+    # As in sacreBLEU, ties do not count (Riezler & Maxwell 2005). Systems that differ in k segments only give the real
+    # difference again in 2 of 2^k mixtures, without which even k = 1 would seem beyond doubt; so no p-value is below that
+    # share, which is nothing where test sets differ in more than some dozen segments.
+    # first: scores of one mixed system in each trial, float64 [trials].
+    strayed = int(np.count_nonzero(np.abs(first - second) > abs(difference)))
+    return max((strayed + 1) / (len(first) + 1), min(1.0, 2.0 ** (1 - differing)))
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return p-values adjusted for the number of tests (Holm 1979): each is the chance of any false alarm at that level."""
+    # p_values: [tests]; None where there is no test, which stays None.
+    # holm([0.01, 0.04, None, 0.03]) -> [0.03, 0.06, None, 0.06]
+    known = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for rank, (p, i) in enumerate(known):
+        # p 0.01, 0.03, 0.04 of three tests: 0.01 * 3, 0.03 * 2, and 0.04 * 1, raised to 0.06, as a larger p is never surer.
+        highest = max(highest, min(1.0, p * (len(known) - rank)))
+        adjusted[i] = highest
+    return adjusted
+
+
+def holm_adjusted(tests: Iterable[T]) -> tuple[T, ...]:
+    """Return results of tests, their `p_value_holm` the `p_value` adjusted for the number of tests."""
+    made: list[Any] = list(tests)
+    adjusted = holm([test.p_value for test in made])
+    return tuple(replace(test, p_value_holm=p) for test, p in zip(made, adjusted, strict=True))

@@ -25,8 +25,9 @@ from lmgauge.records.records import (
     ScoredRecords,
     Strings,
     name_taken,
+    utf8,
+    what_is_wrong,
 )
-from lmgauge.records.utf8 import utf8, what_is_wrong
 
 
 def json_object(line: bytes | str, such_as: str = ' such as {"text": "..."}') -> dict[str, Any]:

@@ -29,10 +29,11 @@ from lmgauge.records.records import (
     Row,
     ScoredRecords,
     Strings,
+    find_problem,
     name_taken,
+    what_is_wrong,
 )
 from lmgauge.records.sources import Source
-from lmgauge.records.utf8 import find_problem, what_is_wrong
 
 
 def _record_pattern(separator: bytes) -> re.Pattern[bytes]:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from lmgauge.base.result_columns import Form as Form
-from lmgauge.base.result_columns import ResultColumn, columns_of
+from lmgauge.base.result_list import Form as Form
+from lmgauge.base.result_list import ResultColumn, columns_of
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.passages import Passage

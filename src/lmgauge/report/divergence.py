@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lmgauge.base.memory import format_bytes
-from lmgauge.base.result_columns import columns_of
+from lmgauge.base.result_list import columns_of
 from lmgauge.evaluation.divergence.candidates import KL
 from lmgauge.evaluation.divergence.divergence_result import (
     CandidateDivergences,

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import UsageError, needing
-from lmgauge.base.files import making_parents, writing
+from lmgauge.base.files import digest, making_parents, writing
 from lmgauge.report.blocks import ChartData, named
 from lmgauge.report.charts import FONT, specification
 

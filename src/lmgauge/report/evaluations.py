@@ -9,8 +9,7 @@ from lmgauge.evaluation.results import Evaluation, comparison_notes
 from lmgauge.numerics.figures import FIGURES, Figure
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
 from lmgauge.report import blocks as doc
-from lmgauge.scores.context_policy import ContextPolicy
-from lmgauge.scores.protocols import PROTOCOLS
+from lmgauge.scores.context_policy import PROTOCOLS, ContextPolicy
 
 
 def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:

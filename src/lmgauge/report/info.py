@@ -14,8 +14,7 @@ from lmgauge.report import models
 from lmgauge.report.formats import in_words, number, percent
 
 if TYPE_CHECKING:
-    from lmgauge.api.doctor import Checkup
-    from lmgauge.api.installation.requirements import Library
+    from lmgauge.api.doctor import Checkup, Library
     from lmgauge.api.sharding.shards import FinishedShard
     from lmgauge.text.split import SplitText
 

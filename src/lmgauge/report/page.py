@@ -14,9 +14,9 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import needing
 from lmgauge.base.escaping import visible_on_page
+from lmgauge.base.files import digest
 from lmgauge.base.version import __version__
 from lmgauge.report import blocks as doc
 from lmgauge.report.chart_values import link

@@ -1,14 +1,14 @@
 """What of a text a model sees when it predicts an event, and which events it predicts."""
 
-# Models state it; signatures and stored tables name it in a word or a few (`sentence`, `stream,1024/512,first=unscored`);
-# evaluation asks it whether an end of line is an event and whether segments share a context.
-
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from lmgauge.base.choices import (
     PROTOCOL_NAMES,
@@ -17,7 +17,104 @@ from lmgauge.base.choices import (
     ProtocolName,
     SegmentEnd,
 )
-from lmgauge.scores.protocols import PROTOCOLS
+
+# -----------------------------------------------------------------------------------------------------------------------
+# Whose rules a figure follows: what other programs do to a text before they print a perplexity, in one table.
+#
+# A protocol is a rule for the text (how segments become one), a layout of windows, and what it leaves out. The sources,
+# read
+# in 2026:
+#
+#     hf-guide    transformers, docs/source/en/perplexity.md, "Perplexity of fixed-length models"
+#     harness     lm-evaluation-harness 0.4, lm_eval/utils.py (get_rolling_token_windows), models/huggingface.py
+#     llama.cpp   llama.cpp, tools/perplexity/perplexity.cpp (perplexity), common/arg.cpp (--file)
+#     gptq        IST-DASLab/gptq, llama.py (llama_eval), datautils.py (get_wikitext2); so most papers on quantization
+LayoutName = Literal["sliding", "filled", "chunks"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringProtocol:
+    """The rules of one source."""
+
+    name: ProtocolName
+    source: str
+    rules: str  # what it does, in a sentence
+    separator: str | None  # what segments are joined by into one text; None: each is scored by itself
+    # of windows: `sliding` (each begins `stride` tokens after the one before), `filled` (side by side, the last moved left
+    # until it is full) or `chunks` (side by side, the rest that fills none dropped)
+    layout: LayoutName
+    window: int | None = None  # tokens of a window; None: as many as the model has positions for
+    shrinks: bool = False  # a window is no longer than the model has positions for; otherwise such a model is refused
+    stride: int | None = None  # tokens from one window to the next; None: the window
+    second_half: bool = False  # only the second half of each window is scored
+    # what a text begins with: `bos`, the BOS token (else EOS), or `own`, what the tokenizer itself puts there
+    begins: Literal["bos", "own"] = "own"
+    bos_each: bool = False  # each window begins with the BOS token where the tokenizer puts one before a text
+    figures: tuple[str, ...] = ("ppl",)  # what the source calls its figures
+
+    @property
+    def leaves_out(self) -> bool:
+        """Return True if tokens may have no score, and their bytes no place in denominators."""
+        return self.separator is not None
+
+    @property
+    def causal(self) -> bool:
+        """Return True if what a prediction sees depends on what is before it alone, and not on the length of the text."""
+        return self.layout != "filled"
+
+    def first_scored(self, chunk: int) -> int:
+        """Return the first position of a chunk that is scored."""
+        return chunk // 2 + 1 if self.second_half else 1
+
+
+PROTOCOLS: dict[ProtocolName, ScoringProtocol] = {
+    protocol.name: protocol
+    for protocol in (
+        ScoringProtocol(
+            name="hf-guide",
+            source="the guide of transformers",
+            rules="segments joined by a blank line; windows that overlap, each token scored in the first that reaches it",
+            separator="\n\n",
+            layout="sliding",
+            stride=512,
+        ),
+        ScoringProtocol(
+            name="harness",
+            source="lm-evaluation-harness",
+            rules="each segment a document after BOS (else EOS); windows side by side, the last moved left until it is full",
+            separator=None,
+            layout="filled",
+            begins="bos",
+            figures=("word_perplexity", "byte_perplexity", "bits_per_byte"),
+        ),
+        ScoringProtocol(
+            name="llama.cpp",
+            source="llama-perplexity",
+            rules="the text as one, in chunks; the second half of each is scored, and what fills no chunk is dropped",
+            separator="\n",
+            layout="chunks",
+            window=512,
+            second_half=True,
+            bos_each=True,
+            figures=("PPL",),
+        ),
+        ScoringProtocol(
+            name="gptq",
+            source="GPTQ",
+            rules="segments joined by a blank line, in chunks; all but the first token of each is scored, the rest dropped",
+            separator="\n\n",
+            layout="chunks",
+            window=2048,
+            shrinks=True,
+        ),
+    )
+}
+
+
+# -----------------------------------------------------------------------------------------------------------------------
+# Models state it; signatures and stored tables name it in a word or a few (`sentence`, `stream,1024/512,first=unscored`);
+# evaluation asks it whether an end of line is an event and whether segments share a context.
+
 
 ContextUnit = Literal["sentence", "stream", "unknown"]
 LineEnds = Literal["event", "text", "unscored"]
@@ -141,3 +238,94 @@ def shared_policy(policies: Sequence[ContextPolicy]) -> ContextPolicy:
         end=one.end if all(other.end == one.end for other in policies) else "eos",
         bos_each=all(other.bos_each for other in policies),
     )
+
+
+# -- the tokens before an event: what `log_distribution` is asked about -------------------------------------------------
+# `EventContexts` gives them for the events of a batch, a segment or a whole text, by number or one after another;
+# `GrowingContext` for a text that is drawn or decoded token by token.
+
+
+_FIRST_ROOM = 1 << 10
+
+
+class EventContexts:
+    """The ids before each event of consecutive segments."""
+
+    # ids: uint32 [n], the events, segment after segment; segment_events: int [segments], events of each segment; before:
+    # uint32, what came before these segments where a context runs on, `<s>` first; None at the beginning; given_tokens:
+    # uint32 [m] and int64 [segments], the ids that are given before each segment, and how many of each; None for none.
+
+    def __init__(
+        self,
+        ids: NDArray[np.uint32],
+        segment_events: ArrayLike,
+        *,
+        bos: int,
+        runs_on: bool,
+        before: NDArray[np.uint32] | None = None,
+        given_tokens: tuple[NDArray[np.uint32], NDArray[np.int64]] | None = None,
+    ) -> None:
+        begin = np.array([bos], np.uint32)
+        if runs_on:
+            before = begin if before is None else before
+            self.ids = np.concatenate((before, ids))
+            self._begins, self._ends = np.zeros(len(ids), np.int64), len(before) + np.arange(len(ids))
+            return
+        # Each segment gets an <s> of its own: [5 6 2 7 2] of 3 + 2 events becomes [<s> 5 6 2 <s> 7 2].
+        counts = np.asarray(segment_events, np.int64)
+        firsts = np.cumsum(counts) - counts
+        shown, shown_counts = (begin[:0], np.zeros(len(counts), np.int64)) if given_tokens is None else given_tokens
+        shown = np.insert(shown, np.cumsum(shown_counts) - shown_counts, bos)
+        shown_counts = shown_counts + 1
+        self.ids = np.insert(ids, np.repeat(firsts, shown_counts), shown)
+        offsets = np.cumsum(shown_counts)  # ids that are not events, up to each segment's first event
+        self._begins = np.repeat(firsts + offsets - shown_counts, counts)
+        self._ends = np.arange(len(ids)) + np.repeat(offsets, counts)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, event: int) -> NDArray[np.uint32]:
+        # Ids before an event, uint32 [n], `<s>` first: a view, not a copy.
+        return self.ids[self._begins[event] : self._ends[event]]
+
+    def __iter__(self) -> Iterator[NDArray[np.uint32]]:
+        # Ids before each event, as `[event]` gives them.
+        for begin, end in zip(self._begins.tolist(), self._ends.tolist(), strict=True):
+            yield self.ids[begin:end]
+
+
+class GrowingContext:
+    """The ids before the next event of a text that comes token by token."""
+
+    def __init__(self, bos: int, *, runs_on: bool) -> None:
+        # An array that doubles: a list would be turned into an array again at every event.
+        self._ids = np.full(_FIRST_ROOM, bos, np.uint32)
+        self._used, self._runs_on = 1, runs_on
+
+    def ids(self) -> NDArray[np.uint32]:
+        """Return the ids, uint32 [n], `<s>` first: a view that holds until the context changes."""
+        return self._ids[: self._used]
+
+    def add(self, token: int) -> None:
+        """Take one event more."""
+        if self._used == len(self._ids):
+            self._ids = np.concatenate((self._ids, np.empty_like(self._ids)))
+        self._ids[self._used] = token
+        self._used += 1
+
+    def end_segment(self) -> None:
+        """Begin the next segment, which sees nothing of what was before it, unless the context runs on."""
+        if not self._runs_on:
+            self.restart()
+
+    def restart(self) -> None:
+        """Forget all but `<s>`."""
+        self._used = 1
+
+
+def last_sentence(context: NDArray[np.uint32], bos: int, eos: int) -> NDArray[np.uint32]:
+    """Return what a model of single sentences sees of a running context: `<s>`, and what follows the last `</s>`."""
+    # context: uint32 [n], `<s>` first.
+    ends = np.flatnonzero(context == eos)
+    return np.insert(context[ends[-1] + 1 :], 0, bos) if len(ends) else context

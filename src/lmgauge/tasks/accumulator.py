@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.numerics.grouped_sums import UnitSums, document_sums
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN
-from lmgauge.numerics.resampling import Estimate
+from lmgauge.numerics.resampling import Estimate, UnitSums, document_sums
 from lmgauge.tasks.metrics.protocol import SCALE, Statistics, TaskMetric, TaskScore, with_whole_statistics
 from lmgauge.tasks.scoring import Blanks, block_of_strings, block_statistics, document_codes
 from lmgauge.tasks.settings import ComparisonSettings

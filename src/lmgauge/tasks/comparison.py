@@ -11,7 +11,7 @@ import numpy as np
 from lmgauge.base.errors import UsageError
 from lmgauge.base.result_list import ResultList
 from lmgauge.numerics.intervals import Interval
-from lmgauge.numerics.significance import holm
+from lmgauge.numerics.resampling import holm
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.significance import (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.paths import refuse_file_names
 from lmgauge.base.progress import say_progress
-from lmgauge.numerics.grouped_sums import CodedSums, UnitSums, in_one_order
+from lmgauge.numerics.resampling import CodedSums, UnitSums, in_one_order
 from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric, with_whole_statistics
 from lmgauge.tasks.segment_examples import SegmentChooser

@@ -14,19 +14,20 @@ import numpy as np
 
 from lmgauge.base.choices import SignificanceTest
 from lmgauge.base.errors import UsageError
-from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_UNITS, SEGMENTS, UNKNOWN, Interval
 from lmgauge.numerics.resampling import (
     DEFAULT_RESAMPLES,
     DEFAULT_TRIALS,
     Estimate,
+    bootstrap_p_value,
     bootstrap_sums,
+    document_sums,
     jackknife,
     percentile_interval,
+    randomization_p_value,
     randomized_sums,
 )
-from lmgauge.numerics.significance import bootstrap_p_value, randomization_p_value
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.texts import Integers

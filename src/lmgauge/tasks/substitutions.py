@@ -70,7 +70,7 @@ class Substitutions:
     @property
     def digest(self) -> str:
         """Return the first 8 hexadecimal digits of the SHA-256 of all pairs; the order of lines changes nothing."""
-        from lmgauge.base.digests import digest
+        from lmgauge.base.files import digest
 
         return digest("\n".join(sorted(f"{' '.join(old)}\t{' '.join(new)}" for old, new in self.pairs)))[:8]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError
 from lmgauge.records.lines import cut_lines
-from lmgauge.records.utf8 import find_problem, what_is_wrong
+from lmgauge.records.records import find_problem, what_is_wrong
 from lmgauge.text.segments import TextReport
 
 _MANY_CR = re.compile(rb"\r+\n")

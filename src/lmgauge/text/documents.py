@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from lmgauge.base.choices import Boundary, ErrorPolicy
 from lmgauge.base.declaration import verb
-from lmgauge.base.digests import growing_digest
 from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import growing_digest
 from lmgauge.records.sources import Source, find_sources
 from lmgauge.text.readers import ReadingPass, read_file, read_strings
 from lmgauge.text.reading_options import ReadingOptions

@@ -16,9 +16,8 @@ from lmgauge.records.formats import reader_of
 from lmgauge.records.jsonl import kind_of
 from lmgauge.records.lines import UTF8_BOM, ReaderOfLines, bom_bytes, file_chunks, line_blocks
 from lmgauge.records.lines import Reader as LineReader
-from lmgauge.records.records import TAKEN, Fields, Ints, RawBlock, Records, Strings
+from lmgauge.records.records import TAKEN, Fields, Ints, RawBlock, Records, Strings, find_problem, utf8
 from lmgauge.records.sources import Source
-from lmgauge.records.utf8 import find_problem, utf8
 from lmgauge.text.cleaning import CleanBlock, Place, clean_lines, clean_record, supplied_newline
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segment_metadata import DOCUMENT, GIVEN, GROUP, Names

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from lmgauge.base.choices import DEFAULT_FRACTIONS, DEFAULT_SEED, SPLIT_BY, SplitBy
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.files import making_parents, refuse_replacing, writing
-from lmgauge.base.result_columns import plain_values
-from lmgauge.base.result_list import Tabled
-from lmgauge.numerics.mixing import GOLDEN, mixed
+from lmgauge.base.result_list import Tabled, plain_values
+from lmgauge.numerics.resampling import GOLDEN, mixed
 from lmgauge.text.documents import Corpus
 
 PARTS = ("train", "validation", "test")

@@ -10,8 +10,8 @@ from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import InputError
+from lmgauge.base.files import digest
 from lmgauge.text.segments import Segments
 
 TokenUnit = Literal["word", "character", "byte", "subword"]

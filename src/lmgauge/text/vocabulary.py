@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import InputError
+from lmgauge.base.files import digest
 from lmgauge.base.option_numbers import check_whole
 
 UNK, BOS, EOS = 0, 1, 2

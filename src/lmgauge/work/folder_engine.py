@@ -23,8 +23,17 @@ from lmgauge.base.files import OutputError, locking, reason_of, regular
 from lmgauge.base.memory import format_bytes
 from lmgauge.base.threads import thread_count
 from lmgauge.work.engine import Array, Arrays, Engine, Stored
-from lmgauge.work.manifest import Manifest, described, read_manifest, refuse_other, unfinished, write_manifest
-from lmgauge.work.notes import DiskFullError, Notes, unwritten
+from lmgauge.work.manifest import (
+    DiskFullError,
+    Manifest,
+    Notes,
+    described,
+    read_manifest,
+    refuse_other,
+    unfinished,
+    unwritten,
+    write_manifest,
+)
 
 ARRAYS = "arrays"
 _WORK, _FINISHED, _LOCK = "work.json", "finished.log", "lock"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lmgauge.api.doctor import Checkup
-from lmgauge.api.installation.requirements import Extra, Library
+from lmgauge.api.doctor import Checkup, Extra, Library
 
 
 def checkup(name: str = "ray", error: str = "ImportError: no") -> Checkup:

@@ -24,7 +24,7 @@ from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel  # noqa: E402
 from lmgauge.models.network.windows import Layout  # noqa: E402
 from lmgauge.numerics.intervals import spread  # noqa: E402
-from lmgauge.numerics.significance import holm  # noqa: E402
+from lmgauge.numerics.resampling import holm  # noqa: E402
 from lmgauge.numerics.units import nats_to_bits  # noqa: E402
 from lmgauge.scores.context_policy import ContextPolicy  # noqa: E402
 

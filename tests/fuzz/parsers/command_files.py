@@ -9,7 +9,7 @@ from pathlib import Path
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.api.sharding.shards import PARTS_FILE, RECORD_FILE
-from lmgauge.base.digests import file_sha256
+from lmgauge.base.files import file_sha256
 from lmgauge.base.json_text import to_json
 from lmgauge.work.manifest import content_fingerprint
 from tests.fuzz.mutations import PIECES, changed, changed_lines, changed_value, hostile_text

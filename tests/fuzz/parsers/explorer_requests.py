@@ -11,9 +11,8 @@ from urllib.parse import quote, quote_plus
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.explore.launch import open_explorer
-from lmgauge.explore.security import LOOPBACK
 from lmgauge.explore.selection import column_names
-from lmgauge.explore.server import application
+from lmgauge.explore.server import LOOPBACK, application
 from tests.finished import finished
 from tests.fuzz.mutations import PIECES, changed, changed_value, drawn_number, hostile_text
 from tests.fuzz.table import Attempt

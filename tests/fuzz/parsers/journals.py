@@ -10,7 +10,7 @@ import numpy as np
 
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.torch.journal import Journal
-from lmgauge.work.notes import Notes
+from lmgauge.work.manifest import Notes
 from tests.fuzz.mutations import changed, changed_lines
 from tests.fuzz.table import Attempt
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.base.digests import file_sha256
+from lmgauge.base.files import file_sha256
 from lmgauge.evaluation.runs import EVALUATION_FILE, SCORES_FILE
 from lmgauge.work.manifest import content_fingerprint
 from tests.fuzz.mutations import changed, changed_value, drawn_number

@@ -15,7 +15,7 @@ import zstandard
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.api.sharding.shards import PARTS_FILE, RECORD_FILE
-from lmgauge.base.digests import file_sha256
+from lmgauge.base.files import file_sha256
 from lmgauge.work.manifest import content_fingerprint
 from tests.fuzz.mutations import changed, changed_value
 from tests.fuzz.parsers.command_line import run_quietly

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.models.network.windows import Layout, Window
-from lmgauge.scores.context_policy import ContextPolicy
-from lmgauge.scores.protocols import PROTOCOLS
+from lmgauge.scores.context_policy import PROTOCOLS, ContextPolicy
 
 spans = st.tuples(st.integers(1, 60), st.integers(0, 80)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 sizes = st.integers(1, 20).flatmap(lambda context: st.tuples(st.just(context), st.integers(1, context)))

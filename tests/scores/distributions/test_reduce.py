@@ -10,7 +10,7 @@ import pytest
 import lmgauge
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.custom import CustomModel
-from lmgauge.scores.contexts import EventContexts
+from lmgauge.scores.context_policy import EventContexts
 from lmgauge.scores.distributions.blocks import by_event
 from lmgauge.scores.distributions.pairs import Divergences, KullbackLeibler, direct
 from lmgauge.scores.distributions.reduce import reduce, reduce_pair, together

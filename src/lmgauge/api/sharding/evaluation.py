@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from lmgauge.api.inputs import PATHS, Model, Text, followed, named_models, one_text
 from lmgauge.api.sharding.shards import ShardRecord, StoredParts
-from lmgauge.base.counted_note import CountedNote, merged_notes
 from lmgauge.base.decoding import Meta, Whole
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.json_text import plain
-from lmgauge.base.progress import say_progress
+from lmgauge.base.progress import CountedNote, merged_notes, say_progress
 from lmgauge.evaluation.evaluate import evaluate, sum_block
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations

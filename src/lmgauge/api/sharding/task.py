@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from lmgauge.api.sharding.shards import ShardRecord, StoredParts, stored_paths
-from lmgauge.base.digests import digest, file_sha256
 from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import digest, file_sha256
 from lmgauge.base.remote.addresses import is_remote
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.metrics.protocol import Statistics, metric_named, with_whole_statistics

@@ -9,8 +9,7 @@ from typing import Any
 
 from lmgauge.base.errors import InputError, MissingExtraError, UsageError, needing
 from lmgauge.base.remote.addresses import FileState, scheme_of, shown_name
-from lmgauge.base.remote.library_problems import problem_of, words_of
-from lmgauge.base.remote.problems import NotThereError, PassingProblem, Patience, RewrittenError
+from lmgauge.base.remote.problems import NotThereError, PassingProblem, Patience, RewrittenError, problem_of, words_of
 from lmgauge.base.threads import in_flight
 
 _BLOCK = 8 << 20

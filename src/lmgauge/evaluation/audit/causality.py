@@ -17,7 +17,7 @@ from lmgauge.evaluation.audit.checks import Check, Compared, counted, in_nine_di
 from lmgauge.evaluation.audit.normalization import Walk, follows_given
 from lmgauge.evaluation.audit.subject import Contexts, Rows, Subject, blocks_of, drawn, sampled
 from lmgauge.scores import SPELLED, TOKEN
-from lmgauge.scores.contexts import EventContexts
+from lmgauge.scores.context_policy import EventContexts
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from lmgauge.base.choices import AUDIT_LEVELS
 from lmgauge.base.decoding import Perplexity, Whole, decode
 from lmgauge.base.errors import CheckFailedError
 from lmgauge.base.paths import read_json
-from lmgauge.base.result_columns import plain_values
-from lmgauge.base.result_list import Tabled
-from lmgauge.numerics.lower_bound import marked
+from lmgauge.base.result_list import Tabled, plain_values
+from lmgauge.numerics.units import marked
 
 Verdict = Literal["PASS", "FAIL", "NOT CHECKED"]
 PASS: Verdict = "PASS"

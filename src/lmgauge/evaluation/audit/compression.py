@@ -38,7 +38,7 @@ from lmgauge.evaluation.audit.checks import Check, counted, judge
 from lmgauge.evaluation.audit.subject import NO_WRITER, Extent, Rows, Subject, sampled
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import OOV, SPELLED, unescaped
-from lmgauge.scores.contexts import GrowingContext
+from lmgauge.scores.context_policy import GrowingContext
 
 COARSEST = 2**-23
 """What the coder may add to the probability of an event: it gives each of two steps 2^-24 at least."""

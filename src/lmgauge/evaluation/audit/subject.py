@@ -17,7 +17,7 @@ from lmgauge.base.errors import UsageError
 from lmgauge.evaluation.audit.checks import counted
 from lmgauge.evaluation.options import AuditSettings
 from lmgauge.scores import ScoreBatch, iter_segments
-from lmgauge.scores.contexts import EventContexts
+from lmgauge.scores.context_policy import EventContexts
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:

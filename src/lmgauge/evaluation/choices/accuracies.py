@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.base.result_columns import column, flat_row, plain_values
-from lmgauge.base.result_list import Tabled, pandas_module
+from lmgauge.base.result_list import Tabled, column, flat_row, pandas_module, plain_values
 from lmgauge.numerics.intervals import Interval
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.choices.accuracies import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.exact import Floats, Ints
-from lmgauge.numerics.proportions import mcnemar_p_value, wilson_interval
+from lmgauge.numerics.intervals import mcnemar_p_value, wilson_interval
+from lmgauge.numerics.resampling import holm
 from lmgauge.numerics.signature import Signature
-from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.scores.scoring import score_together

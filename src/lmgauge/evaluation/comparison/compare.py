@@ -40,7 +40,7 @@ from lmgauge.numerics.exact import exact_sum, exact_to_nats
 from lmgauge.numerics.figures import COMPARED, Figure
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_UNITS, Spread
-from lmgauge.numerics.significance import holm_adjusted
+from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.numerics.units import difference_to_scale, nats_to_scale
 from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.text.documents import Corpus

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.base.result_columns import interval_columns
-from lmgauge.base.result_list import Result, ResultList
+from lmgauge.base.result_list import Result, ResultList, interval_columns
 from lmgauge.evaluation.comparison.comparability import Documents, choose_documents, gather_facts, verdicts
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.denominators import segment_bytes
@@ -32,7 +31,7 @@ from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.figures import Scale
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import Interval, Spread, spread
-from lmgauge.numerics.significance import holm_adjusted
+from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.numerics.units import difference_to_scale, nats_to_scale
 from lmgauge.text.documents import Corpus
 

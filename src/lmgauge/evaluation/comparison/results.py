@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from lmgauge.base.errors import CheckFailedError, InputError, UsageError
-from lmgauge.base.result_columns import flat_row, plain_values
-from lmgauge.base.result_list import Result, ResultList
+from lmgauge.base.result_list import Result, ResultList, flat_row, plain_values
 from lmgauge.evaluation.comparison.comparability import Agreement, Verdict
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval
-from lmgauge.numerics.lower_bound import marked
+from lmgauge.numerics.units import marked
 
 SIGNIFICANT = 0.05
 ROUNDING = 1e-6

@@ -17,8 +17,7 @@ import numpy as np
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.progress import say_progress
-from lmgauge.base.result_columns import column, interval_columns, plain_values
-from lmgauge.base.result_list import Tabled
+from lmgauge.base.result_list import Tabled, column, interval_columns, plain_values
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.origin import Origin, bound_reasons
@@ -28,10 +27,9 @@ from lmgauge.evaluation.tally import Paired
 from lmgauge.numerics.exact import exact_to_nats
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN, Interval, Spread, spread
-from lmgauge.numerics.lower_bound import marked
+from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.numerics.signature import Signature
-from lmgauge.numerics.significance import holm_adjusted
-from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
+from lmgauge.numerics.units import marked, nats_to_bits, perplexity_from_nats
 from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.scoring import score_together, with_same_events

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.result_columns import column
+from lmgauge.base.result_list import column
 from lmgauge.evaluation.slicing.ranges import Ranges
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.units import nats_to_bits

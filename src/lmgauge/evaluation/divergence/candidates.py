@@ -19,7 +19,7 @@ from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.runs import RunFolders, run_settings
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.intervals import spread
-from lmgauge.numerics.significance import holm_adjusted
+from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:

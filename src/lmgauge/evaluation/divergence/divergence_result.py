@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from lmgauge.base.result_columns import column, interval_columns
-from lmgauge.base.result_list import ResultList, Tabled
+from lmgauge.base.result_list import ResultList, Tabled, column, interval_columns
 from lmgauge.evaluation.diagnosis.costs import TokenCost
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval

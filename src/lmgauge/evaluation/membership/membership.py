@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.base.result_columns import column
-from lmgauge.base.result_list import Tabled
+from lmgauge.base.result_list import Tabled, column
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.options import MembershipSettings
 from lmgauge.evaluation.origin import normalizer_of

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import InputError
 from lmgauge.base.escaping import visible
+from lmgauge.base.files import digest
 from lmgauge.base.remote.addresses import PATHS, PathLike
 from lmgauge.evaluation.words.units import Units
 from lmgauge.records.sources import table_rows

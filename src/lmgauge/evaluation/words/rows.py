@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.base.result_columns import plain_values
-from lmgauge.base.result_list import Tabled, pandas_module
+from lmgauge.base.result_list import Tabled, pandas_module, plain_values
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.options import with_kept
 from lmgauge.evaluation.origin import Origin

@@ -25,9 +25,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import ModelFileError, UsageError
-from lmgauge.base.files import writing_directory
+from lmgauge.base.files import digest, writing_directory
 from lmgauge.base.paths import read_json
 from lmgauge.models.custom import alone, score_segments
 from lmgauge.models.model_settings import CacheSettings

@@ -27,9 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import ModelFileError, UsageError
-from lmgauge.base.files import writing_directory
+from lmgauge.base.files import digest, writing_directory
 from lmgauge.models.custom import rows_of_block
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.states import NgramStates

@@ -23,8 +23,7 @@ from lmgauge.base.option_numbers import Count, check_whole
 
 if TYPE_CHECKING:
     from lmgauge.models.network.tokens import TokenMap
-    from lmgauge.scores.context_policy import ContextPolicy, ContextUnit
-    from lmgauge.scores.protocols import ScoringProtocol
+    from lmgauge.scores.context_policy import ContextPolicy, ContextUnit, ScoringProtocol
     from lmgauge.text.tokens import Tokenizer
 
 STORED = ("context", "stride", "stream", "first_token", "end", "dtype", "protocol", "bos_each_window")
@@ -59,7 +58,7 @@ class ScoringOptions:
         reserved: a <unk>, <s> or </s> in the text: stop (refuse), read it as an ordinary word (escape), or read <unk> as the
             unknown word (unk); if not given, as in training.
         protocol: follow another program's rules (hf-guide, harness, llama.cpp, gptq), so that its figures come out: how
-            lines are joined, what windows show, what is left out; see `lmgauge.scores.protocols`. It decides the above but
+            lines are joined, what windows show, what is left out; see `scores.context_policy`. It decides the above but
             `context`, the length of its windows, and for hf-guide `stride`: 512 or, where windows are no longer than that,
             half a window.
         bos_each_window: begin every window with the BOS token, in the place of its first token.
@@ -199,8 +198,7 @@ def _length(part: object) -> int:
 def resolve_policy(options: ScoringOptions, tokens: TokenMap, positions: int | None) -> ContextPolicy:
     """Return the policy that options come to for a model with these tokens."""
     # positions: how many tokens the model has positions for; None if it has no limit.
-    from lmgauge.scores.context_policy import ContextPolicy
-    from lmgauge.scores.protocols import PROTOCOLS
+    from lmgauge.scores.context_policy import PROTOCOLS, ContextPolicy
 
     has_bos, has_eos = tokens.bos >= 0, tokens.eos >= 0
     if options.bos_each_window and not has_bos:

@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lmgauge.base.counted_note import CountedNote
-from lmgauge.scores.context_policy import ContextPolicy
-from lmgauge.scores.protocols import PROTOCOLS, LayoutName
+from lmgauge.base.progress import CountedNote
+from lmgauge.scores.context_policy import PROTOCOLS, ContextPolicy, LayoutName
 
 
 class Window(NamedTuple):

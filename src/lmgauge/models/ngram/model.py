@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.choices import SMOOTHINGS
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import UsageError
+from lmgauge.base.files import digest
 from lmgauge.base.plugins import Plugins
 from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.models.custom import alone, targets_only

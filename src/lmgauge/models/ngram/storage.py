@@ -40,8 +40,7 @@ import os
 from contextlib import suppress
 from dataclasses import asdict
 
-from lmgauge.base.digests import digest
-from lmgauge.base.files import regular
+from lmgauge.base.files import digest, regular
 from lmgauge.base.temporaries import temporary_beside
 from lmgauge.base.version import __version__
 

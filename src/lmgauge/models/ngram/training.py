@@ -32,9 +32,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import LmgaugeError, NotEnoughMemoryError, UsageError
-from lmgauge.base.files import refuse_other_folder, refuse_replacing
+from lmgauge.base.files import digest, refuse_other_folder, refuse_replacing
 from lmgauge.base.memory import format_bytes, resident_bytes
 from lmgauge.base.progress import listening
 from lmgauge.base.threads import thread_count

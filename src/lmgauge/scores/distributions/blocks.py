@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.base.errors import UsageError
 from lmgauge.scores import ScoreBatch
-from lmgauge.scores.contexts import EventContexts
+from lmgauge.scores.context_policy import EventContexts
 from lmgauge.scores.distributions.reductions import Columns, PairReduction, Reduction
 from lmgauge.scores.distributions.tile import Tile
 from lmgauge.scores.scoring import after_given

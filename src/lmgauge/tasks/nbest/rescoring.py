@@ -16,8 +16,7 @@ from lmgauge.base.escaping import first_few, for_output
 from lmgauge.base.files import writing_or_printing
 from lmgauge.base.json_text import to_json
 from lmgauge.base.progress import say_progress
-from lmgauge.base.result_columns import plain_values
-from lmgauge.base.result_list import Tabled
+from lmgauge.base.result_list import Tabled, plain_values
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.numerics.signature import Signature

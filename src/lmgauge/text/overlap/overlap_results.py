@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.errors import CheckFailedError
-from lmgauge.base.result_columns import plain_values
-from lmgauge.base.result_list import Tabled
+from lmgauge.base.result_list import Tabled, plain_values
 
 if TYPE_CHECKING:
     from lmgauge.text.overlap.token_stream import WholeText

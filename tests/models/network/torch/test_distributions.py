@@ -20,7 +20,7 @@ from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch import engine as engine_module  # noqa: E402
 from lmgauge.models.network.torch import output_layer  # noqa: E402
 from lmgauge.models.network.torch.model import load_neural  # noqa: E402
-from lmgauge.scores.contexts import EventContexts  # noqa: E402
+from lmgauge.scores.context_policy import EventContexts  # noqa: E402
 from lmgauge.scores.distributions.pairs import Divergences, direct  # noqa: E402
 from lmgauge.scores.distributions.reduce import reduce, reduce_pair  # noqa: E402
 from lmgauge.scores.distributions.reductions import Entropy, Mass, Moments, Rank, TopK  # noqa: E402

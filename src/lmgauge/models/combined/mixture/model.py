@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.digests import digest
 from lmgauge.base.display import Displayable
 from lmgauge.base.errors import ModelFileError, UsageError
-from lmgauge.base.files import writing_directory
+from lmgauge.base.files import digest, writing_directory
 from lmgauge.models.combined.mixture.compatibility import agreeing, beside, known_to_some
 from lmgauge.models.combined.spelling.byte_view import byte_views
 from lmgauge.models.protocol import (
@@ -41,8 +40,7 @@ from lmgauge.models.protocol import (
 )
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
-from lmgauge.scores.context_policy import ContextPolicy, shared_policy
-from lmgauge.scores.contexts import last_sentence
+from lmgauge.scores.context_policy import ContextPolicy, last_sentence, shared_policy
 from lmgauge.scores.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.scores.distributions.reduce import together
 from lmgauge.scores.distributions.tile import Tile, as_numpy, possible

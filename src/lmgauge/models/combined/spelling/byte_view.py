@@ -20,7 +20,7 @@ from lmgauge.models.combined.spelling.model import SpelledModel
 from lmgauge.models.custom import WrappedModel
 from lmgauge.models.protocol import LanguageModel, check_context
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
-from lmgauge.scores.contexts import last_sentence
+from lmgauge.scores.context_policy import last_sentence
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from lmgauge.base.choices import WORD_UNITS
 from lmgauge.base.decoding import Meta
-from lmgauge.base.digests import digest
 from lmgauge.base.display import Displayable
 from lmgauge.base.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.files import digest
 from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.models.combined.spelling.incremental_decoding import EventWriter
 from lmgauge.models.combined.spelling.speller import Speller, Spelling, UnseenCharacters

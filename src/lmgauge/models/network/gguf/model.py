@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.digests import file_sha256
 from lmgauge.base.errors import ModelFileError, UsageError
+from lmgauge.base.files import file_sha256
 from lmgauge.base.threads import thread_count
 from lmgauge.models.network.engine import Job, Progress, unheard
 from lmgauge.models.network.gguf.network import GgufNetwork, log_sum_exp, of_targets

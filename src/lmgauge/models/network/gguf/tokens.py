@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import InputError, ModelFileError
+from lmgauge.base.files import digest
 from lmgauge.models.network.gguf.network import GgufNetwork
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.scores.spans import approximate, place

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.choices import FirstToken, SegmentEnd
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import UsageError
+from lmgauge.base.files import digest
 from lmgauge.base.threads import map_in_order
 from lmgauge.models.custom import with_given
 from lmgauge.models.network.options import ScoringOptions

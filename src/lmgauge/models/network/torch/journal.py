@@ -9,11 +9,10 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.digests import digest
 from lmgauge.base.errors import InputError
-from lmgauge.base.files import OutputError, reason_of
+from lmgauge.base.files import OutputError, digest, reason_of
 from lmgauge.models.network.engine import Job
-from lmgauge.work.notes import Notes
+from lmgauge.work.manifest import Notes
 
 
 class Journal:

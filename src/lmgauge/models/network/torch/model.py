@@ -14,9 +14,8 @@ import numpy as np
 import torch
 
 from lmgauge.base.choices import Precision
-from lmgauge.base.digests import growing_digest
 from lmgauge.base.errors import ModelFileError, UsageError
-from lmgauge.base.files import writing_directory
+from lmgauge.base.files import growing_digest, writing_directory
 from lmgauge.models.network.model import NetworkModel
 from lmgauge.models.network.options import ScoringOptions, resolve_policy
 from lmgauge.models.network.parallel import workers_for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmgauge.base.counted_note import CountedNote, merged_notes
+from lmgauge.base.progress import CountedNote, merged_notes
 
 LONG = "{count:,} of {total:,} segments are {{long}}"
 

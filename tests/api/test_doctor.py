@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lmgauge.api.installation import requirements
-from lmgauge.api.installation.requirements import Extra, Library, compared, core_and_extras
+from lmgauge.api import doctor
+from lmgauge.api.doctor import Extra, Library, compared, core_and_extras
 
 Install = Callable[..., None]
 
@@ -98,7 +98,7 @@ def test_a_library_without_metadata_is_there_if_it_can_be_found(install: Install
 
 def test_without_metadata_of_the_package_nothing_is_known(install: Install) -> None:
     assert core_and_extras() == ((), ())
-    assert requirements.installed_version() == ""
+    assert doctor.installed_version() == ""
 
 
 def test_damaged_metadata_of_another_package_is_a_broken_library(install: Install, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_damaged_metadata_of_another_package_is_a_broken_library(install: Instal
 
 def test_a_module_that_is_called_otherwise_is_found(install: Install) -> None:
     install("scikit-learn", "1.9", files="sklearn/__init__.py,,\n_private/__init__.py,,\ntests/__init__.py,,\n")
-    assert requirements.modules_of(metadata.distribution("scikit-learn")) == ("sklearn",)
+    assert doctor.modules_of(metadata.distribution("scikit-learn")) == ("sklearn",)
 
 
 def test_the_worst_state_counts() -> None:
