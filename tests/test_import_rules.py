@@ -70,10 +70,10 @@ DOOR = {"lmgauge": {"lmgauge.report"}}
 FOR_TYPES: dict[str, set[str]] = {
     "": {"lmgauge"},
     "base": {"lmgauge.report"},
-    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.overlap.results", "lmgauge.text.tokens"},
+    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.overlap.overlap_results", "lmgauge.text.tokens"},
     "scores": {"lmgauge.models.protocol"},
     "report": SOURCE_TEXT
-    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.combined", "lmgauge.text.split"}
+    | {"lmgauge.text.overlap.overlap_results", "lmgauge.models.scored_text", "lmgauge.models.combined", "lmgauge.text.split"}
     | {"lmgauge.models.ngram.pruning", "lmgauge.models.training.run"}
     | {"lmgauge.api.doctor", "lmgauge.api.installation", "lmgauge.api.sharding.shards"},
 }
@@ -82,7 +82,7 @@ FOR_TYPES: dict[str, set[str]] = {
 LIBRARIES: dict[str, set[str]] = {
     "": set(),
     "_kernels": {"numpy"},
-    "base": {"fsspec", "msgspec", "numpy", "pandas", "psutil", "urllib3"},
+    "base": {"fsspec", "msgspec", "numpy", "pandas", "psutil", "pyarrow", "urllib3"},
     "numerics": {"numpy"},
     "records": {"numpy", "pyarrow", "zstandard"},
     "text": {"numpy", "pandas", "icu4py", "tokenizers", "sentencepiece", "datasketch"},

@@ -13,7 +13,10 @@ from lmgauge.cli.commands import COMMANDS
 from lmgauge.cli.main import cli
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "data")]
+PAGES = [
+    ROOT / "README.md",
+    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name not in ("data", "contributing")),
+]
 TASKS = [path for path in PAGES if path.parent.name == "how-to" and path.name != "index.md"]
 OTHER_PROGRAMS = {
     "--dependency",

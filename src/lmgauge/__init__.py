@@ -58,7 +58,7 @@ def __getattr__(name: str) -> object:
 
     words = f"lmgauge.{name} is lmgauge.{space}.{name}; the short name ends with version 0.4"
     warnings.warn(words, DeprecationWarning, stacklevel=2)
-    return getattr(import_module(_NAMESPACES[space]), name)
+    return getattr(__getattr__(space), name)
 
 
 def __dir__() -> list[str]:

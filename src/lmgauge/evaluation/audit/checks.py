@@ -70,7 +70,7 @@ class Compared:
         self.events, self.largest = 0, 0.0
 
     def places_apart(self, a: NDArray[np.float64], b: NDArray[np.float64], times: int = 1) -> list[int]:
-        """Compare two columns, [n]; return the places of what is apart by more than so many tolerances."""
+        """Compare two columns, [n]; return the places of what is apart by more than that number of tolerances."""
         with np.errstate(invalid="ignore"):  # two events of probability zero
             distance = np.where(a == b, 0.0, np.abs(a - b))
         self.events += len(distance)
@@ -78,7 +78,7 @@ class Compared:
         return np.flatnonzero(~(distance <= times * self.tolerance)).tolist()
 
     def differ(self, a: float, b: float, times: int = 1) -> bool:
-        """Return True if two are apart by more than so many tolerances; then `apart` has to be told where."""
+        """Return True if two are apart by more than that number of tolerances; then `apart` has to be told where."""
         return bool(self.places_apart(np.array([a]), np.array([b]), times))
 
     def details(self) -> dict[str, Any]:
