@@ -13,9 +13,10 @@ from lmgauge.cli.commands import COMMANDS
 from lmgauge.cli.main import cli
 
 ROOT = Path(__file__).resolve().parent.parent
+NOT_OF_USERS = ("data", "contributing")
 PAGES = [
     ROOT / "README.md",
-    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name not in ("data", "contributing")),
+    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name not in NOT_OF_USERS),
 ]
 TASKS = [path for path in PAGES if path.parent.name == "how-to" and path.name != "index.md"]
 OTHER_PROGRAMS = {
