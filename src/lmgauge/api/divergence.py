@@ -91,7 +91,7 @@ def divergence(
     from lmgauge.evaluation.divergence.candidates import CandidateRuns
     from lmgauge.models.combined.mixture.compatibility import over_common_tokens
     from lmgauge.models.registry import model_names
-    from lmgauge.records.parquet import is_parquet
+    from lmgauge.records.parquet_files import is_parquet
     from lmgauge.scores.distributions.blocks import of_events
 
     candidates = inputs.listed(candidate)

@@ -6,6 +6,9 @@ import math
 from typing import Annotated, NamedTuple
 
 from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import visible
+
+_MOST_SHOWN = 60  # characters of a value in a message
 
 MOST = 2**64 - 1
 
@@ -91,3 +94,22 @@ def _float(word: str) -> float:
     if digits and (math.isinf(value) or value == 0.0):
         raise OverflowError
     return value
+
+
+def number(value: object, where: str) -> float:
+    """Return a number that a program wrote as a float."""
+    try:
+        if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+            return float(value)
+    except OverflowError:
+        return math.inf if isinstance(value, int) and value > 0 else -math.inf
+    except ValueError:
+        pass
+    raise InputError(f"{where}: {shown(value)} is not a number")
+
+
+def shown(value: object) -> str:
+    """Return a value of a file as a message may show it: short, and harmless to a terminal."""
+    # shown("a" * 100)[-6:] -> "aa...'"
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)[: _MOST_SHOWN + 1]
+    return repr(visible(text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "..."))

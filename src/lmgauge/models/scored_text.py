@@ -20,7 +20,6 @@ from lmgauge.models.ngram.states import ScoredMany, StepsWords
 from lmgauge.models.protocol import Traits
 from lmgauge.numerics.units import perplexity_from_nats
 from lmgauge.scores import KINDS, OOV, SPELLED, ScoreBatch
-from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
@@ -322,6 +321,8 @@ def _of_many(model: LanguageModel, texts: list[str], many: ScoredMany) -> Iterat
 
 
 def _the_long_way(model: LanguageModel, texts: Iterable[str]) -> list[ScoredText]:
+    from lmgauge.text.documents import Corpus
+
     blocks, scored = tee(Corpus.from_strings(texts))
     batches = model.score(scored, spans=True)
     return [item for block, batch in zip(blocks, batches, strict=True) for item in _items(block, batch)]

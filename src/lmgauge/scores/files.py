@@ -16,12 +16,12 @@ from lmgauge.base.choices import Format
 from lmgauge.base.errors import InputError
 from lmgauge.base.files import writing
 from lmgauge.base.json_text import from_json
+from lmgauge.base.option_numbers import number
 from lmgauge.base.paths import file_state
 from lmgauge.records.formats import RECORD_ENDINGS, format_of, reader_of, split_compression
-from lmgauge.records.parquet import batches_of, is_parquet, open_parquet
+from lmgauge.records.parquet_files import batches_of, is_parquet, open_parquet
 from lmgauge.records.records import Fields
 from lmgauge.records.sources import find_sources
-from lmgauge.scores.imports.log import number
 from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import pytest
 
 from lmgauge.base.choices import LogUnit
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.scores.imports.log import Log, number, printable, shown
+from lmgauge.base.option_numbers import number, shown
+from lmgauge.scores.imports.log import Log, printable
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from lmgauge.base.errors import UsageError
 from lmgauge.base.remote.addresses import FileState, has_password, is_web, scheme_of, shown_name
-from lmgauge.base.remote.problems import RewrittenError
 
 if TYPE_CHECKING:
     from lmgauge.base.remote.buckets import BucketStore
@@ -33,5 +32,7 @@ def opened(address: str, known: FileState | None = None) -> WebStore | BucketSto
     store = store_of(address)
     store.opened = store.state()
     if known is not None and known.is_another(store.opened):
+        from lmgauge.base.remote.problems import RewrittenError
+
         raise RewrittenError(store.name)
     return store

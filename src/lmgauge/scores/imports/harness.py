@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from lmgauge.base.errors import InputError
-from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, shown
+from lmgauge.base.option_numbers import shown
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput
 
 
 def recognizes(head: bytes) -> bool:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lmgauge.base.errors import InputError
-from lmgauge.scores.imports.log import Log, LoggedSegment, printable, shown
+from lmgauge.base.option_numbers import shown
+from lmgauge.scores.imports.log import Log, LoggedSegment, printable
 from lmgauge.scores.spans import Piece, approximate, left_out, place, spellings_of
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN, ScoreBatch, Strings
 

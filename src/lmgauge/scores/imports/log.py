@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from lmgauge.base.choices import Format, LogUnit
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.base.escaping import visible
 from lmgauge.base.json_text import from_json
+from lmgauge.base.option_numbers import number, shown
 from lmgauge.numerics.units import bits_to_nats, log10_to_nats
 from lmgauge.records.compression import read_chunks
 from lmgauge.records.formats import reader_of
@@ -28,7 +28,6 @@ from lmgauge.scores.spans import Piece
 TO_NATS: dict[LogUnit, Callable[[float], float]] = {"nats": float, "bits": bits_to_nats, "log10": log10_to_nats}
 _ROUNDING = 1e-4  # nats: programs round a certain event to a little more than probability one
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_MOST_SHOWN = 60
 HEAD_BYTES = 1 << 20
 _LARGEST_VALUE = 1 << 28
 """Bytes of a JSON value that is held at a time."""
@@ -80,8 +79,8 @@ class LogFile:
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield lines with their numbers, counted from 1, without their ends; bytes that are not UTF-8 as surrogates."""
         for block in line_blocks(self.source, _CHUNK):
-            for number, line in enumerate(cut_lines(block.content), block.first):
-                yield number, line.rstrip(b"\r").decode("utf-8", "surrogateescape")
+            for count, line in enumerate(cut_lines(block.content), block.first):
+                yield count, line.rstrip(b"\r").decode("utf-8", "surrogateescape")
 
     def cells(self) -> Iterator[tuple[int, str, bool]]:
         """Yield what stands between tabs and ends of lines."""
@@ -217,25 +216,6 @@ def score_of(value: object, where: str) -> float:
     if math.isnan(score):
         raise InputError(f"{where}: a log-probability is NaN; the model is damaged")
     return score
-
-
-def number(value: object, where: str) -> float:
-    """Return a number that a program wrote as a float."""
-    try:
-        if isinstance(value, (int, float, str)) and not isinstance(value, bool):
-            return float(value)
-    except OverflowError:
-        return math.inf if isinstance(value, int) and value > 0 else -math.inf
-    except ValueError:
-        pass
-    raise InputError(f"{where}: {shown(value)} is not a number")
-
-
-def shown(value: object) -> str:
-    """Return a value of a file as a message may show it: short, and harmless to a terminal."""
-    # shown("a" * 100)[-6:] -> "aa...'"
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)[: _MOST_SHOWN + 1]
-    return repr(visible(text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "..."))
 
 
 def printable(piece: Piece) -> str:

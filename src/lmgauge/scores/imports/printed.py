@@ -27,7 +27,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lmgauge.base.errors import InputError
-from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, number, score_of, shown
+from lmgauge.base.option_numbers import number, shown
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, score_of
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
 
 

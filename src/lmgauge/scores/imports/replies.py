@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lmgauge.base.errors import InputError
-from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, number
+from lmgauge.base.option_numbers import number
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput
 from lmgauge.scores.spans import Piece
 
 OWN_OUTPUT = (
