@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 import harness
 import lmgauge
-from lmgauge.evaluation.tally import Paired, Tally
+from lmgauge.evaluation.event_sums import Paired, Tally
 from lmgauge.numerics.intervals import ratio_interval, student_t_quantile
 
 Floats = NDArray[np.float64]

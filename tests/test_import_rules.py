@@ -311,7 +311,7 @@ def test_every_folder_says_what_it_may_import() -> None:
         ("lmgauge.evaluation.evaluate", "lmgauge.models.ngram.model", True, True),
         ("lmgauge.evaluation.evaluate", "lmgauge.text.tokenizers", False, True),
         ("lmgauge.evaluation.evaluate", "lmgauge.text.segments", False, False),
-        ("lmgauge.models.ngram.model", "lmgauge.evaluation.tally", False, True),
+        ("lmgauge.models.ngram.model", "lmgauge.evaluation.event_sums", False, True),
         ("lmgauge.models.ngram.model", "lmgauge.text.vocabulary", False, False),
         ("lmgauge.report.terminal", "lmgauge.models.protocol", False, True),
         ("lmgauge.evaluation.evaluate", "lmgauge.report.terminal", False, True),

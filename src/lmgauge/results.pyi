@@ -5,6 +5,7 @@ from lmgauge.api.info import Info as Info
 from lmgauge.api.rows import RunRows as RunRows
 from lmgauge.api.sharding.shards import FinishedShard as FinishedShard
 from lmgauge.evaluation.audit.checks import Audit as Audit
+from lmgauge.evaluation.baselines import Ladder as Ladder
 from lmgauge.evaluation.choices.accuracies import Choices as Choices
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
@@ -13,7 +14,6 @@ from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
 from lmgauge.evaluation.divergence.divergence_result import CandidateDivergences as CandidateDivergences
 from lmgauge.evaluation.divergence.divergence_result import Divergence as Divergence
 from lmgauge.evaluation.divergence.divergence_result import SavedBase as SavedBase
-from lmgauge.evaluation.ladder import Ladder as Ladder
 from lmgauge.evaluation.membership.membership import Membership as Membership
 from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations

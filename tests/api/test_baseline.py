@@ -14,7 +14,7 @@ import pytest
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.base.errors import InputError, NotEnoughMemoryError, UsageError
-from lmgauge.evaluation.diagnosis import baselines
+from lmgauge.evaluation.diagnosis import compressors
 from lmgauge.models.ngram import training
 from lmgauge.results import Ladder
 
@@ -152,7 +152,7 @@ def test_an_interrupt_leaves_nothing(folder: Path, tmp_path: Path, monkeypatch: 
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(baselines, "compressed", interrupt)
+    monkeypatch.setattr(compressors, "compressed", interrupt)
     with pytest.raises(KeyboardInterrupt):
         lmgauge.baseline(folder / "train.txt", texts_of(folder), output=tmp_path / "out", **SMALL)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []

@@ -178,7 +178,7 @@ def test_what_would_replace_its_input_is_refused(source: Path, tmp_path: Path) -
 
 def test_a_model_that_refuses_a_document_refuses_only_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lmgauge.filtering import scorer
-    from lmgauge.models.segment_totals import sum_segments
+    from lmgauge.models.segment_scores import sum_segments
 
     def refusing(model: Any, blocks: Any, **options: Any) -> Any:
         for block in blocks:

@@ -82,5 +82,5 @@ def test_each_part_of_a_signature_is_explained() -> None:
 @pytest.mark.parametrize("page", sorted(BOOK.joinpath("reference").rglob("*.md")), ids=lambda page: page.stem)
 def test_pages_name_public_paths_only(page: Path) -> None:
     named = re.findall(r"^\.\. auto\w+:: (\S+)\.\w+$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    decoding = {"lmgauge.NgramModel", "lmgauge.models.ngram.states.NgramStates", "lmgauge.integrations"}
+    decoding = {"lmgauge.NgramModel", "lmgauge.models.ngram.decoder_state.NgramStates", "lmgauge.integrations"}
     assert set(named) <= {*NAMESPACES, "lmgauge.results.Evaluation", *decoding}

@@ -16,8 +16,8 @@ import lmgauge
 from lmgauge.base.errors import UsageError
 from lmgauge.base.result_list import ROW_FILES, write_table
 from lmgauge.evaluation.evaluate import evaluate
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.evaluation.output_files import SEGMENT_COLUMNS, segment_rows, token_rows
-from lmgauge.evaluation.tally import Tally
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.documents import Corpus
 
@@ -42,7 +42,7 @@ def rows_of(model: Any, corpus: Corpus, context: str = "sentence") -> tuple[Any,
         for name, values in more.items():
             rows.setdefault(name, []).extend(values)
 
-    def watch(_: int, block: Any, batch: Any, tally: Tally) -> None:
+    def watch(_: int, block: Any, batch: Any, tally: EventSums) -> None:
         add(segments, segment_rows("m", batch, tally.per_segment(), block, corpus.group_names, ContextPolicy.parse(context)))
         add(tokens, token_rows("m", batch, block))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lmgauge.evaluation.audit.coverage import recount_scored
 from lmgauge.evaluation.denominators import Denominators, count_denominators
-from lmgauge.evaluation.protocol_sums import ScoredSpans
+from lmgauge.evaluation.reference_protocols import ScoredSpans
 from lmgauge.scores import ScoreBatch, Strings, join_batches
 from lmgauge.text.documents import Corpus
 

@@ -31,6 +31,6 @@ def test_comparability() -> None:
 
 
 def test_notes() -> None:
-    assert [note.partition(":")[0] for note in evaluate.whole_text_notes(evaluate.Tally(crossing_tokens=3))] == [
+    assert [note.partition(":")[0] for note in evaluate.whole_text_notes(evaluate.EventSums(crossing_tokens=3))] == [
         "segments that begin inside a token which begins in the given text"
     ]

@@ -13,8 +13,8 @@ import pytest
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.base.errors import InputError
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, SPELLED, TOKEN, join_batches
 
@@ -89,10 +89,10 @@ def test_notes_say_what_is_spelled(models) -> None:
 
 def test_sums_do_not_depend_on_how_rows_are_cut(models) -> None:
     (batch,) = models["spelled"].score(Corpus.from_strings(TEXT))
-    whole, parts = Tally(), Tally()
+    whole, parts = EventSums(), EventSums()
     whole.add(batch)
     for i in range(len(batch.segments)):
-        part = Tally()
+        part = EventSums()
         part.add(batch.of_segments(i, i + 1))
         parts.merge(part)
     assert whole.parts == parts.parts
@@ -123,7 +123,7 @@ def test_a_part_is_never_more_than_the_whole(models, wrong: float) -> None:
     column = batch.extra["spelling"].copy()
     column[1] = wrong
     with pytest.raises(InputError, match=r"segment 0: spelling .* is not a part of the log-probability"):
-        Tally().add(replace(batch, extra={**batch.extra, "spelling": column}))
+        EventSums().add(replace(batch, extra={**batch.extra, "spelling": column}))
 
 
 def test_bits_of_exact_models_are_compared_and_perplexities_are_not(models, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from lmgauge.base.decoding import decode
 from lmgauge.base.errors import InputError
 from lmgauge.base.result_list import plain_values
 from lmgauge.filtering.documents import CorpusTotals
-from lmgauge.models.segment_totals import SegmentTotals
+from lmgauge.models.segment_scores import SegmentTotals
 from lmgauge.numerics.exact import SCALE, exact_costs
 
 

@@ -15,7 +15,7 @@ from tests.reference.packed_tables import decode
 
 from lmgauge import Corpus, train
 from lmgauge.models.ngram.tables import NgramTables
-from lmgauge.models.segment_totals import TotalsBuffer
+from lmgauge.models.segment_scores import TotalsBuffer
 from lmgauge.text.vocabulary import BOS, EOS
 
 words = st.integers(0, 7)

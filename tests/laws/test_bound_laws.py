@@ -18,7 +18,7 @@ from tests.cli.commands import ok
 
 import lmgauge
 from lmgauge.base.errors import UsageError
-from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
+from lmgauge.evaluation.diagnosis.compressors import Baseline, in_order
 from lmgauge.numerics.units import LowerBound, marked
 from lmgauge.report import blocks as doc
 from lmgauge.report.chart_values import values

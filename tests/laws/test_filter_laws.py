@@ -22,7 +22,7 @@ from tests.filtering.filtered import small_model
 from tests.laws.test_model_laws import models, texts
 
 import lmgauge
-from lmgauge.evaluation.tally import Tally
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.filtering import filter_file, filter_files
 from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.records import parquet
@@ -90,7 +90,7 @@ def summary(result: FilteredDocuments) -> dict[str, Any]:
 # -- figures ------------------------------------------------------------------------------------------------------------
 @given(models(), st.lists(paragraphs, min_size=1, max_size=8))
 def test_figures_are_those_of_an_evaluation(model: lmgauge.NgramModel, documents: list[str]) -> None:
-    corpus, tally = lmgauge.Corpus.from_strings(documents), Tally()
+    corpus, tally = lmgauge.Corpus.from_strings(documents), EventSums()
     for batch in model.score(corpus):
         tally.add(batch)
     rows = tally.per_segment()

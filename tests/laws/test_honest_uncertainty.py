@@ -30,7 +30,7 @@ from scipy import stats
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.evaluation.tally import Paired, Tally
+from lmgauge.evaluation.event_sums import EventSums, Paired
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.scores import ScoreBatch
@@ -93,7 +93,7 @@ def trained(first: Iterable[str], second: Iterable[str]) -> tuple[NgramModel, Ng
 def scored(documents: Documents, models: Iterable[NgramModel]) -> Population:
     columns = []
     for model in models:
-        tally = Tally()
+        tally = EventSums()
         for batch in model.score(Corpus.from_strings([line for document in documents for line in document])):
             tally.add(batch)
         sums = tally.per_segment()

@@ -12,9 +12,9 @@ from tests.laws.test_model_laws import models, texts
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.evaluation.tally import Tally
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.segment_totals import SegmentTotals, sum_segments, totals_of
+from lmgauge.models.segment_scores import SegmentTotals, sum_segments, totals_of
 
 COLUMNS = ("nats", "events", "zeros", "unseen", "ends")
 
@@ -36,7 +36,7 @@ def test_totals_are_sums_of_rows(model: lmgauge.NgramModel, lines: list[str], bl
 
 @given(models(), texts(unseen=True))
 def test_totals_are_those_of_an_evaluation(model: lmgauge.NgramModel, lines: list[str]) -> None:
-    tally = Tally()
+    tally = EventSums()
     for batch in model.score(Corpus.from_strings(lines)):
         tally.add(batch)
     rows, parts = tally.per_segment(), list(sum_segments(model, Corpus.from_strings(lines)))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.laws.test_model_laws import models, texts
 
 from lmgauge import Corpus, NgramModel
+from lmgauge.models.ngram.decoder_state import NgramState
 from lmgauge.models.ngram.ngram_arrays import levels_of
-from lmgauge.models.ngram.states import NgramState
 from lmgauge.models.scored_text import ScoredText
 from lmgauge.text.vocabulary import BOS
 

@@ -13,7 +13,7 @@ import pytest
 import lmgauge
 from lmgauge import Corpus, NgramModel
 from lmgauge.base.errors import InputError, ModelFileError, UsageError
-from lmgauge.models.ngram.states import NgramStates
+from lmgauge.models.ngram.decoder_state import NgramStates
 
 LINES = ["the cat sat", "the dog sat", "a cat ran"]
 

@@ -1,4 +1,4 @@
-"""Slow twin of `evaluation/slicing/ranges.py`: boundaries as Python sets, segment by segment."""
+"""Slow twin of `evaluation/slicing/span_alignment.py`: boundaries as Python sets, segment by segment."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from tests.tasks.share import Share, compared, grouped
 import lmgauge
 from lmgauge.api.info import Info
 from lmgauge.base.display import Displayable
+from lmgauge.evaluation.baselines import Ladder
 from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.diagnosis.costs import PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.evaluate import SplitEvaluation
-from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.filtering.documents import DocumentScores, DocumentSums, Groups
 from lmgauge.filtering.options import FilterRules

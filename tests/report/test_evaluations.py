@@ -56,7 +56,7 @@ def test_infinite_figures_are_signs_and_counted(result: Evaluation) -> None:
         bits_per_byte_is_bound=True,
         zero_probability_events=2,
         perplexity_without_zeros=3.5,
-        first_zero_probability_events=[lmgauge.evaluation.tally.ZeroEvent(1, 2, "x")],
+        first_zero_probability_events=[lmgauge.evaluation.event_sums.ZeroEvent(1, 2, "x")],
     )
     shown = as_text(blocks([zeros]), 240)
     row = shown.splitlines()[2]
@@ -80,7 +80,7 @@ def test_the_reasons_of_bounds_are_said_once(result: Evaluation) -> None:
 
 def test_where_no_figure_shows_a_bound_none_is_explained(result: Evaluation) -> None:
     infinite = replace(result, bits_per_byte=math.inf, bits_per_byte_is_bound=True, bound_reasons=["one thing"])
-    zeros = [lmgauge.evaluation.tally.ZeroEvent(1, 2, "x")]
+    zeros = [lmgauge.evaluation.event_sums.ZeroEvent(1, 2, "x")]
     infinite = replace(infinite, zero_probability_events=1, first_zero_probability_events=zeros)
     assert not any("lower bound" in note for note in footnotes([infinite]))
     assert any("lower bound" in note for note in footnotes([infinite, replace(infinite, zero_probability_events=0)]))

@@ -13,8 +13,8 @@ from lmgauge.numerics.units import LowerBound
 from lmgauge.report import blocks as doc
 from lmgauge.report import page
 from lmgauge.report.filtering import blocks
-from lmgauge.report.pipe import as_rows
 from lmgauge.report.terminal import as_text
+from lmgauge.report.tsv_renderer import as_rows
 
 
 def tables(result: lmgauge.results.FilteredDocuments) -> dict[str, doc.Table]:

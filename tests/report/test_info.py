@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmgauge.report.info import blocks
-from lmgauge.report.pipe import as_rows
+from lmgauge.report.tsv_renderer import as_rows
 
 
 @pytest.mark.parametrize("name", ["notes", "bound_reasons"])

@@ -20,7 +20,7 @@ from lmgauge.settings import NgramTrainingSettings, ReadingOptions, ScoringOptio
 
 if TYPE_CHECKING:
     from lmgauge import Corpus
-    from lmgauge.evaluation.ladder import Ladder, MeasuredRung
+    from lmgauge.evaluation.baselines import Ladder, MeasuredRung
     from lmgauge.models.ngram.settings import NgramTrainingSettings
 
 _BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
@@ -110,8 +110,8 @@ def baseline(
     from lmgauge.base.files import refuse_other_folder, writing_directory
     from lmgauge.base.json_text import plain, to_json
     from lmgauge.base.temporaries import scratch_folder
-    from lmgauge.evaluation.diagnosis.baselines import compressed
-    from lmgauge.evaluation.ladder import LADDER_FILE, is_ladder_folder, ladder_of
+    from lmgauge.evaluation.baselines import LADDER_FILE, is_ladder_folder, ladder_of
+    from lmgauge.evaluation.diagnosis.compressors import compressed
 
     training, scored = (corpus_of(text, reading, alone=False) for text in (train, test))
     inputs.refuse_field(reading, training, scored)
@@ -145,7 +145,7 @@ def ngram_rungs(
     """Train each n-gram model of a ladder, and yield what it makes of the test text; one is in memory at a time."""
     # work: room for models too large for memory; folder: gets a run of each.
     from lmgauge.base.progress import listener_for
-    from lmgauge.evaluation.ladder import measure
+    from lmgauge.evaluation.baselines import measure
     from lmgauge.models.combined.spelling.learn import train_model
 
     for name, what, chosen in rungs.named():
@@ -160,7 +160,7 @@ def ngram_rungs(
 def your_rungs(models: Models, scored: Corpus, rungs: NgramRungs, folder: Path | None) -> Iterator[MeasuredRung]:
     """Yield what models of the user make of the text, or have made of it."""
     from lmgauge.base.progress import say_progress
-    from lmgauge.evaluation.ladder import measure, of_run, rung_of
+    from lmgauge.evaluation.baselines import measure, of_run, rung_of
     from lmgauge.evaluation.runs import EVALUATION_FILE
     from lmgauge.records.formats import format_of
 

@@ -17,7 +17,7 @@ from lmgauge.settings import AuditSettings, DiagnosisSettings, ReadingOptions, S
 if TYPE_CHECKING:
     from lmgauge import Corpus
     from lmgauge.evaluation.comparison.recipes import RecipeComparisons
-    from lmgauge.evaluation.diagnosis.baselines import Baseline
+    from lmgauge.evaluation.diagnosis.compressors import Baseline
     from lmgauge.evaluation.runs import Run
     from lmgauge.evaluation.slicing.cuts import TrainingWords
     from lmgauge.results import Audit, Comparisons, Diagnosis, Overlap

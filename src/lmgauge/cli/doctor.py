@@ -14,7 +14,7 @@ def doctor(call: Call) -> None:
     """Show what was seen, also where what shows tables is broken, and exit with 1 if anything is."""
     from lmgauge.api.doctor import doctor as look
     from lmgauge.report.documents import document_of
-    from lmgauge.report.pipe import as_rows
+    from lmgauge.report.tsv_renderer import as_rows
 
     if sys.stderr.isatty() and not call["quick"]:  # no more than a line: what shows progress may be what is broken
         say("importing the libraries that are installed; with torch this takes seconds", err=True)

@@ -163,7 +163,7 @@ def _print(call: Call, systems: Systems, document: Any = None) -> None:
 def _print_segments(call: Call, metric: TaskMetric, block: SegmentScores) -> None:
     """Print an object for each segment and system, or a line for each segment and before the first the names of columns."""
     from lmgauge.report.blocks import Column, Table, labels
-    from lmgauge.report.pipe import as_rows
+    from lmgauge.report.tsv_renderer import as_rows
 
     if call.as_json:
         _print_json(_of_segments(metric, block))

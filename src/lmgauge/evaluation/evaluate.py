@@ -16,12 +16,12 @@ from lmgauge.base.result_list import Result
 from lmgauge.base.threads import thread_count
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.denominators import Denominators, count_denominators
+from lmgauge.evaluation.event_sums import EventSums, SegmentSums
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.origin import Origin, bound_reasons
-from lmgauge.evaluation.protocol_sums import ProtocolSums, ScoredPart
+from lmgauge.evaluation.reference_protocols import ProtocolSums, ScoredPart
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.runs import Run, about, lockstep
-from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import ratio_interval
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
 
-Watch = Callable[[int, Segments, ScoreBatch, Tally], None]
+Watch = Callable[[int, Segments, ScoreBatch, EventSums], None]
 Ints = NDArray[np.int64]
 
 
@@ -48,7 +48,7 @@ class BlockSums:
 
     block: Segments | None
     batch: ScoreBatch
-    tallies: dict[int | None, Tally]
+    tallies: dict[int | None, EventSums]
     counts: dict[int | None, Denominators]
 
 
@@ -61,12 +61,12 @@ def sum_block(
 ) -> BlockSums:
     """Return the sums of a batch, and the counts of its block, which is counted unless it was."""
     # batch: rows of the score table, log-probabilities in nats.
-    tallies: dict[int | None, Tally] = {None: Tally.of(batch)}
+    tallies: dict[int | None, EventSums] = {None: EventSums.of(batch)}
     if block is None:
         return BlockSums(None, batch, tallies, {})
     if by_group:
         of_segment = _groups(block)[batch.segments - block.first]
-        tallies |= {code: Tally.of(_select(batch, of_segment == code)) for code in np.unique(of_segment).tolist()}
+        tallies |= {code: EventSums.of(_select(batch, of_segment == code)) for code in np.unique(of_segment).tolist()}
     return BlockSums(block, batch, tallies, count_block(block, by_group=by_group) if counts is None else counts)
 
 
@@ -95,14 +95,14 @@ class Evaluator:
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
-        self.tallies: dict[int | None, Tally] = {None: Tally()}
+        self.tallies: dict[int | None, EventSums] = {None: EventSums()}
         self.counted: dict[int | None, Denominators] = {}
         self._protocol = ProtocolSums.of(origin.policy)
 
     def add(self, sums: BlockSums) -> None:
         """Add the sums of the next block of segments."""
         for code, tally in sums.tallies.items():
-            self.tallies.setdefault(code, Tally()).merge(tally)
+            self.tallies.setdefault(code, EventSums()).merge(tally)
         for code, counts in sums.counts.items():
             self.counted[code] = self.counted.get(code, Denominators()) + counts
         if self._protocol is not None:
@@ -194,7 +194,7 @@ def _figures(nats: float, counts: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _of_kinds(tally: Tally) -> dict[str, Any]:
+def _of_kinds(tally: EventSums) -> dict[str, Any]:
     return {
         "events": tally.total_events,
         "tokens": tally.tokens,
@@ -207,7 +207,7 @@ def _of_kinds(tally: Tally) -> dict[str, Any]:
     }
 
 
-def _perplexity(tally: Tally, *kinds: int) -> float | None:
+def _perplexity(tally: EventSums, *kinds: int) -> float | None:
     events = sum(tally.events[k] for k in kinds)
     if not events:
         return None
@@ -223,7 +223,7 @@ def _mean_segment_perplexity(sums: SegmentSums) -> float:
     return mean_segment_perplexity(-sums.nats[used], sums.events[used])
 
 
-def _signature(origin: Origin, events: int, tally: Tally, text_sha256: str, independent: str) -> str:
+def _signature(origin: Origin, events: int, tally: EventSums, text_sha256: str, independent: str) -> str:
     fingerprints = origin.fingerprints
     parts = {
         **origin.text_parts,
@@ -317,7 +317,7 @@ NO_WORDS = (
 )
 
 
-def whole_text_notes(tally: Tally) -> Iterator[str]:
+def whole_text_notes(tally: EventSums) -> Iterator[str]:
     """Yield what must be known of tokens across the end of given text, and of unseen words."""
     if tally.crossing_tokens:
         yield (
@@ -327,7 +327,7 @@ def whole_text_notes(tally: Tally) -> Iterator[str]:
     yield from _unseen_words(tally)
 
 
-def _unseen_words(tally: Tally) -> Iterator[str]:
+def _unseen_words(tally: EventSums) -> Iterator[str]:
     tokens = tally.tokens
     if tally.events[SPELLED] or SEPARATOR in tally.parts:
         yield _spelled_words(tally)
@@ -338,7 +338,7 @@ def _unseen_words(tally: Tally) -> Iterator[str]:
         )
 
 
-def _spelled_words(tally: Tally) -> str:
+def _spelled_words(tally: EventSums) -> str:
     bits = nats_to_bits(-tally.nats())
     letters, space = (100 * nats_to_bits(-tally.part_nats(name)) / (bits or 1.0) for name in (SPELLING, SEPARATOR))
     of_tokens = f"{100 * tally.events[SPELLED] / (tally.tokens or 1):.1f} % of the tokens are unseen"

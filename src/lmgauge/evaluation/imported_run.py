@@ -13,15 +13,15 @@ from lmgauge.base.escaping import visible
 from lmgauge.base.files import naming
 from lmgauge.base.temporaries import scratch_folder
 from lmgauge.evaluation.evaluate import evaluate_scores
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import SCORES_FILE, RunFolders
-from lmgauge.evaluation.tally import Tally
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, ScoreWriter, read_metadata, read_scores
 from lmgauge.scores.context_policy import ContextPolicy
-from lmgauge.scores.imports.laying import rows, rows_on_text
 from lmgauge.scores.imports.log import Log
 from lmgauge.scores.imports.programs import Logs
+from lmgauge.scores.imports.token_alignment import rows, rows_on_text
 from lmgauge.text.documents import Corpus
 
 
@@ -35,7 +35,7 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
     settings: dict[str, Any] = {"text": {} if corpus is None else dict(corpus.settings)}
     corpus = corpus or _own_text(logs)
     with naming(gettempdir()), scratch_folder() as folder, naming(folder.parent, [folder]):
-        table, facts = folder / SCORES_FILE, Tally()
+        table, facts = folder / SCORES_FILE, EventSums()
         with ScoreWriter(table, {}) as writer:
             for batch in _batches(logs, corpus):
                 facts.add(batch)
@@ -86,7 +86,7 @@ def _written(table: Path, folders: RunFolders, output: str | Path) -> Iterator[S
         raise InputError(str(error).replace(str(table), f"{output}: what is to be written to it")) from error
 
 
-def _origin(logs: Logs, facts: Tally, name: str) -> Origin:
+def _origin(logs: Logs, facts: EventSums, name: str) -> Origin:
     output = logs.output
     stated = read_metadata(logs.files[0].path) if output.parse is None else {}
     if stated:

@@ -13,11 +13,11 @@ import numpy as np
 from lmgauge.base.result_list import writing_rows, writing_table
 from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.evaluate import Watch, evaluate
+from lmgauge.evaluation.event_sums import EventSums, SegmentSums
 from lmgauge.evaluation.options import Outputs, with_kept
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluations
 from lmgauge.evaluation.runs import Run, RunFolders, lockstep, run_settings
-from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, KINDS, ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy
@@ -128,7 +128,7 @@ def _segments(run: Run, text: Corpus | None, block: Segments | None, batch: Scor
         events, lossy = batch.segment_events[some], np.zeros(0, bool)
         batch = replace(batch, segments=batch.segments[some], segment_events=events, lossy=lossy)
     groups, policy = [] if text is None else text.group_names, ContextPolicy.parse(run.origin.context)
-    columns = segment_rows(run.name, batch, Tally.of(batch).per_segment(), block, groups, policy)
+    columns = segment_rows(run.name, batch, EventSums.of(batch).per_segment(), block, groups, policy)
     return _in_order(SEGMENT_COLUMNS, columns, text)
 
 
@@ -191,7 +191,7 @@ def evaluated(
             if not outputs.columns and words is None:  # a journal has log-probabilities only
                 runs.keep_journal(models)
 
-        def watched(index: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
+        def watched(index: int, block: Segments, batch: ScoreBatch, tally: EventSums) -> None:
             for one in watches:
                 one(index, block, batch, tally)
             if runs is not None:
@@ -231,7 +231,7 @@ def _row_files(
             writing_rows(os.fspath(outputs.per_segment), with_kept(SEGMENT_COLUMNS, kept))
         )
 
-        def write_segments(i: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
+        def write_segments(i: int, block: Segments, batch: ScoreBatch, tally: EventSums) -> None:
             groups = corpus.group_names  # a list of its own each pass
             sums = tally.per_segment()
             write_segment_rows(segment_rows(origins[i].model, batch, sums, block, groups, policies[i]))
@@ -247,7 +247,7 @@ def _row_files(
         write_word_rows = stack.enter_context(writing_table(os.fspath(outputs.per_word or "-"), words.columns))
         units: list[Units] = []  # of the block, for all models
 
-        def write_words(i: int, block: Segments, batch: ScoreBatch, _: Tally) -> None:
+        def write_words(i: int, block: Segments, batch: ScoreBatch, _: EventSums) -> None:
             if i == 0:
                 units[:] = [words.units(block)]
             write_word_rows(rows[i].table(block, batch, *units))

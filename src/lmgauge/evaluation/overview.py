@@ -16,7 +16,7 @@ from lmgauge.evaluation.audit.runs import why_not_about
 from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS
 from lmgauge.evaluation.comparison.compare import compare
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons
-from lmgauge.evaluation.diagnosis.baselines import Baseline
+from lmgauge.evaluation.diagnosis.compressors import Baseline
 from lmgauge.evaluation.diagnosis.diagnose import diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.options import DiagnosisSettings

@@ -15,7 +15,7 @@ from lmgauge.base.choices import DEFAULT_SEED
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.cuts import Cuts, range_words
-from lmgauge.evaluation.slicing.ranges import Floats, Ints, ranges_by_event, shared_ranges
+from lmgauge.evaluation.slicing.span_alignment import Floats, Ints, ranges_by_event, shared_ranges
 from lmgauge.evaluation.slicing.sums import Cut
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import SEPARATOR, SPELLING, ScoreBatch

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.base.result_list import Result, ResultList, interval_columns, pandas_module
+from lmgauge.evaluation.event_sums import ZeroEvent
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.tally import ZeroEvent
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.units import marked

@@ -15,7 +15,7 @@ from lmgauge.base.errors import InputError, LmgaugeError
 from lmgauge.base.files import file_sha256
 from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.runs import Run, lockstep
-from lmgauge.evaluation.slicing.ranges import exact_sums
+from lmgauge.evaluation.slicing.span_alignment import exact_sums
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import RowReader, ScoreBatch, ScoreWriter, read_scores, table_format

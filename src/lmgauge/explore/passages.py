@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lmgauge.base.escaping import visible_on_page
 from lmgauge.evaluation.passages import Spans, TopTokens, lead_of, spelled_parts
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.report.packing import packed, shown_text
+from lmgauge.report.page_payload import packed, shown_text
 from lmgauge.scores import SEPARATOR, SPELLING
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from lmgauge.base.errors import UsageError
 from lmgauge.evaluation.passages import MOST_TOPS
 from lmgauge.explore.passages import spans_of
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
-from lmgauge.report.packing import packed, shown_text
+from lmgauge.report.page_payload import packed, shown_text
 from lmgauge.scores import OOV, ScoreBatch, join_batches
 from lmgauge.scores.distributions.reduce import reduce
 from lmgauge.scores.distributions.reductions import Entropy, Rank, TopK

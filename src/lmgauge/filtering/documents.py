@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lmgauge.base.decoding import Meta, Whole
 from lmgauge.base.errors import InputError
-from lmgauge.models.segment_totals import SegmentTotals
+from lmgauge.models.segment_scores import SegmentTotals
 from lmgauge.numerics.exact import exact_costs, exact_to_nats
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.records.parquet import arrow_columns, one_array, values_of

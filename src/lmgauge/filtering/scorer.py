@@ -22,7 +22,7 @@ from lmgauge.filtering.options import RecordOptions
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import Backend, LanguageModel, completed
 from lmgauge.models.registry import load_model, model_names
-from lmgauge.models.segment_totals import sum_segments
+from lmgauge.models.segment_scores import sum_segments
 from lmgauge.numerics.signature import Signature, text_parts
 from lmgauge.records.records import name_taken
 from lmgauge.text.vocabulary import SPECIAL_TOKENS

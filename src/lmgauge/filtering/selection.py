@@ -37,7 +37,7 @@ from lmgauge.filtering.options import SelectionSettings
 from lmgauge.filtering.results import Bins, example_text
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.training import train_ngram
-from lmgauge.models.segment_totals import SumsBlocks
+from lmgauge.models.segment_scores import SumsBlocks
 from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.records.formats import reader_of, writer_of

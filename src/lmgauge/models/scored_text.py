@@ -16,7 +16,7 @@ from lmgauge.base.errors import ModelFileError, UsageError
 from lmgauge.base.paths import refuse_file_names
 from lmgauge.base.result_list import ResultList, Tabled, data_frame
 from lmgauge.base.threads import map_in_order, thread_count
-from lmgauge.models.ngram.states import ScoredMany, StepsWords
+from lmgauge.models.ngram.decoder_state import ScoredMany, StepsWords
 from lmgauge.models.protocol import Traits
 from lmgauge.numerics.units import perplexity_from_nats
 from lmgauge.scores import KINDS, OOV, SPELLED, ScoreBatch

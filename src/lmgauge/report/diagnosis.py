@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
+from lmgauge.evaluation.baselines import Ladder, LadderStep
 from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
+from lmgauge.evaluation.diagnosis.compressors import Baseline, in_order
 from lmgauge.evaluation.diagnosis.costs import RankStatistics
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
-from lmgauge.evaluation.ladder import Ladder, LadderStep
 from lmgauge.numerics.units import LowerBound
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations, models

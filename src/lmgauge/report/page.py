@@ -21,7 +21,7 @@ from lmgauge.base.version import __version__
 from lmgauge.report import blocks as doc
 from lmgauge.report.chart_values import link
 from lmgauge.report.formats import in_words
-from lmgauge.report.packing import BITS_STEP, KL_STEP, packed, shown_text
+from lmgauge.report.page_payload import BITS_STEP, KL_STEP, packed, shown_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template

@@ -16,7 +16,7 @@ from lmgauge.base.escaping import readable
 from lmgauge.numerics.units import LowerBound
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words
-from lmgauge.report.pipe import as_rows, marks
+from lmgauge.report.tsv_renderer import as_rows, marks
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,7 +21,7 @@ from lmgauge.evaluation.diagnosis.diagnose import _LongRuns, diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.runs import Run, open_run
-from lmgauge.evaluation.slicing.ranges import ranges_by_event
+from lmgauge.evaluation.slicing.span_alignment import ranges_by_event
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.scores import ScoreBatch, Strings

@@ -30,7 +30,7 @@ from lmgauge.evaluation.slicing.cuts import (
     range_words,
 )
 from lmgauge.evaluation.slicing.examples import ExampleHeap
-from lmgauge.evaluation.slicing.ranges import Ranges, exact_sums, ranges_by_event, shared_ranges
+from lmgauge.evaluation.slicing.span_alignment import Ranges, exact_sums, ranges_by_event, shared_ranges
 from lmgauge.evaluation.slicing.sums import SliceSums
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.scores import ScoreBatch, Strings

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import lmgauge
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.evaluation.runs import open_run
 from lmgauge.evaluation.slicing import sums as slicing_sums
 from lmgauge.evaluation.slicing.cuts import POSITION_STARTS, band_labels
 from lmgauge.evaluation.slicing.sums import CutSums, Slice
-from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.units import nats_to_bits
@@ -53,7 +53,7 @@ def test_the_interval_of_a_cut_with_one_slice_is_that_of_the_evaluation(tmp_path
     evaluation = lmgauge.evaluate(model, corpus, output=tmp_path / "run")
     assert evaluation.interval is not None
     found = lmgauge.diagnose(tmp_path / "run", only="slices")
-    tally = Tally()
+    tally = EventSums()
     for batch in open_run(tmp_path / "run").batches():
         tally.add(batch)
     segments = tally.per_segment()

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from lmgauge.base.choices import PROGRAMS
-from lmgauge.scores.imports.laying import rows, rows_on_text
 from lmgauge.scores.imports.programs import IMPORTERS, open_logs
+from lmgauge.scores.imports.token_alignment import rows, rows_on_text
 from lmgauge.text.documents import Corpus
 from tests.fuzz.mutations import PIECES, changed, changed_lines
 from tests.fuzz.table import Attempt

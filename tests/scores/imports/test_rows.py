@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from lmgauge.base.errors import InputError
-from lmgauge.scores.imports import laying as module
-from lmgauge.scores.imports.laying import rows, rows_on_text
+from lmgauge.scores.imports import token_alignment as module
 from lmgauge.scores.imports.log import Log, LoggedSegment
+from lmgauge.scores.imports.token_alignment import rows, rows_on_text
 from lmgauge.scores.table import EOS_KIND, TOKEN, ScoreBatch
 from lmgauge.text.documents import Corpus
 

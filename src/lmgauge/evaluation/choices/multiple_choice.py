@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.choices.accuracies import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
-from lmgauge.evaluation.tally import Tally
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.numerics.exact import Floats, Ints
 from lmgauge.numerics.intervals import mcnemar_p_value, wilson_interval
 from lmgauge.numerics.resampling import holm
@@ -152,15 +152,15 @@ def _refuse_running(models: Sequence[LanguageModel], what: str) -> None:
         )
 
 
-def _tallies(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[Tally]]:
-    return block, [Tally.of(batch) for batch in batches]
+def _tallies(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[EventSums]]:
+    return block, [EventSums.of(batch) for batch in batches]
 
 
 def _score(models: Sequence[LanguageModel], corpora: Sequence[Corpus], threads: int | None) -> _Texts:
     _refuse_running(models, "texts to choose from need")
 
     def summed(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, Floats, Flags]:
-        nats = [Tally.of(batch).per_segment().nats for batch in batches]
+        nats = [EventSums.of(batch).per_segment().nats for batch in batches]
         unseen = [np.isin(batch.segments, batch.row_segments()[batch.kind == OOV]) for batch in batches]
         return block, np.stack(nats), np.stack(unseen)
 

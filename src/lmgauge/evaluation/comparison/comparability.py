@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.choices import ComparedMetric
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.origin import BoundReason, Origin, bound_reasons
 from lmgauge.evaluation.runs import Run, lockstep
-from lmgauge.evaluation.slicing.ranges import extents
-from lmgauge.evaluation.tally import Tally
+from lmgauge.evaluation.slicing.span_alignment import extents
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy
@@ -26,7 +26,7 @@ from lmgauge.text.segments import Segments
 class Facts:
     """What the tables of two runs state."""
 
-    totals: tuple[Tally, Tally]  # exact sums of each
+    totals: tuple[EventSums, EventSums]  # exact sums of each
     same_events: bool  # every span of one is one of the other
     same_counts: bool  # every segment has as many events in both
     spans: bool
@@ -42,7 +42,7 @@ class _Table:
     """What one table states, and where it is the same as that of the first run."""
 
     def __init__(self, run: Run) -> None:
-        self.run, self.tally, self.first_tokens = run, Tally(), FirstTokens(run.origin.policy)
+        self.run, self.tally, self.first_tokens = run, EventSums(), FirstTokens(run.origin.policy)
         self.spans = self.same_counts = self.same_ends = True
         self._ends: list[NDArray[np.int64]] = []
 
@@ -197,7 +197,7 @@ def _vocabularies(fingerprints: Sequence[Mapping[str, str]]) -> list[str]:
     return in_order if len(set(in_order)) == 1 else [one if both else "" for one, both in zip(own, states_both, strict=True)]
 
 
-def _stated(run: Run, tally: Tally, apart: int, vocabulary: str) -> dict[str, tuple[str, str]]:
+def _stated(run: Run, tally: EventSums, apart: int, vocabulary: str) -> dict[str, tuple[str, str]]:
     # What a run states of each thing that has to agree: in words, and to be compared (empty if not known).
     origin, text = run.origin, run.text_sha256[:6]
     vocabulary = vocabulary[:6]
@@ -215,7 +215,7 @@ def _stated(run: Run, tally: Tally, apart: int, vocabulary: str) -> dict[str, tu
     }
 
 
-def _line_ends(policy: ContextPolicy, tally: Tally) -> str:
+def _line_ends(policy: ContextPolicy, tally: EventSums) -> str:
     if tally.events[EOS_KIND]:
         return "yes"
     return AS_TEXT if policy.line_ends == "text" else "no"
@@ -232,14 +232,14 @@ def _same(values: Sequence[str]) -> bool | None:
     return len(known) == 1
 
 
-def _exactness(origin: Origin, tally: Tally, apart: int) -> str:
+def _exactness(origin: Origin, tally: EventSums, apart: int) -> str:
     reasons = [reason.short for reason in bounds_of(origin, tally)]
     if apart:
         reasons.append(f"spans do not tile the text ({apart:,} times)")
     return "no: " + ", ".join(reasons) if reasons else "yes"
 
 
-def bounds_of(origin: Origin, tally: Tally) -> list[BoundReason]:
+def bounds_of(origin: Origin, tally: EventSums) -> list[BoundReason]:
     """Return why the bits of a table are lower bounds only; empty where they are exact."""
     return bound_reasons(origin, tally.events[OOV], origin.lossy_segments or tally.lossy_segments)
 

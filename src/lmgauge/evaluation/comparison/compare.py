@@ -30,12 +30,12 @@ from lmgauge.evaluation.comparison.comparability import (
 from lmgauge.evaluation.comparison.pair_sums import PairSums
 from lmgauge.evaluation.comparison.results import ROUNDING, SIGNIFICANT, Comparison, Comparisons, Difference
 from lmgauge.evaluation.denominators import scored_text
+from lmgauge.evaluation.event_sums import Paired
 from lmgauge.evaluation.origin import lossy_reason
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.cuts import TrainingWords
-from lmgauge.evaluation.slicing.ranges import Floats
+from lmgauge.evaluation.slicing.span_alignment import Floats
 from lmgauge.evaluation.slicing.sums import Slices
-from lmgauge.evaluation.tally import Paired
 from lmgauge.numerics.exact import exact_sum, exact_to_nats
 from lmgauge.numerics.figures import COMPARED, Figure
 from lmgauge.numerics.independence import caveats, in_words

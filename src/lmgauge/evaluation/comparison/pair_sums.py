@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, SHARED_EVENTS, WHOLE, Documents, Facts
+from lmgauge.evaluation.event_sums import Paired
 from lmgauge.evaluation.runs import Run
-from lmgauge.evaluation.slicing import ranges as aligned
+from lmgauge.evaluation.slicing import span_alignment as aligned
 from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords, range_sizes
 from lmgauge.evaluation.slicing.examples import ExampleHeap
-from lmgauge.evaluation.slicing.ranges import Floats, Ints, Ranges
+from lmgauge.evaluation.slicing.span_alignment import Floats, Ints, Ranges
 from lmgauge.evaluation.slicing.sums import CutSums
-from lmgauge.evaluation.tally import Paired
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch

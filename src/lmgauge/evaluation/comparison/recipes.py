@@ -26,8 +26,8 @@ from lmgauge.base.result_list import Result, ResultList, interval_columns
 from lmgauge.evaluation.comparison.comparability import Documents, choose_documents, gather_facts, verdicts
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.denominators import segment_bytes
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
-from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.figures import Scale
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import Interval, Spread, spread
@@ -174,7 +174,7 @@ def _read(runs: Sequence[Run], text: Corpus | None, metric: str, documents_of_te
     named: list[Ints | None] = []
     sizes, of_text = np.zeros(0), None
     for run in runs:
-        tally = Tally()
+        tally = EventSums()
         lengths: list[Floats] = []
         known: list[Ints] = []
         for block, (batch,) in lockstep([run.batches()], text, [run.name]):

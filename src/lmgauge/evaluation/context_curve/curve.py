@@ -20,10 +20,10 @@ from lmgauge.base.progress import say_progress
 from lmgauge.base.result_list import Tabled, column, interval_columns, plain_values
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.denominators import scored_text
+from lmgauge.evaluation.event_sums import Paired
 from lmgauge.evaluation.origin import Origin, bound_reasons
 from lmgauge.evaluation.slicing.cuts import range_sizes
-from lmgauge.evaluation.slicing.ranges import Floats, Ints, exact_sums, ranges_by_event
-from lmgauge.evaluation.tally import Paired
+from lmgauge.evaluation.slicing.span_alignment import Floats, Ints, exact_sums, ranges_by_event
 from lmgauge.numerics.exact import exact_to_nats
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN, Interval, Spread, spread

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.result_list import column
-from lmgauge.evaluation.slicing.ranges import Ranges
-from lmgauge.evaluation.tally import Tally
+from lmgauge.evaluation.event_sums import EventSums
+from lmgauge.evaluation.slicing.span_alignment import Ranges
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
 from lmgauge.text.segments import Segments
@@ -209,7 +209,7 @@ class SpellingSums:
 
     def __init__(self, examples: int) -> None:
         self._examples = examples
-        self._tally = Tally()
+        self._tally = EventSums()
         self._dearest: dict[str, tuple[float, int]] = {}
 
     def add(self, block: Segments | None, table: ScoreBatch) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
-from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines, in_order
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate
+from lmgauge.evaluation.diagnosis.compressors import Baseline, Baselines, in_order
 from lmgauge.evaluation.diagnosis.costs import RankSums, SpellingSums, TokenCosts, UnseenWords
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.evaluate import evaluate_scores
@@ -21,7 +21,7 @@ from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered
 from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords, range_sizes
 from lmgauge.evaluation.slicing.examples import ExampleHeap
-from lmgauge.evaluation.slicing.ranges import Ints, Ranges, exact_sums, ranges_by_event
+from lmgauge.evaluation.slicing.span_alignment import Ints, Ranges, exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.intervals import UNKNOWN

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmgauge.base.result_list import Tabled
-from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.diagnosis.calibration import Calibration
+from lmgauge.evaluation.diagnosis.compressors import Baseline
 from lmgauge.evaluation.diagnosis.costs import RankStatistics, SpellingCosts, TokenCost, UnseenWord
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.slicing.examples import Example

@@ -22,7 +22,7 @@ from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
-from lmgauge.evaluation.slicing.ranges import exact_sums, ranges_by_event
+from lmgauge.evaluation.slicing.span_alignment import exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.signature import Signature, text_parts

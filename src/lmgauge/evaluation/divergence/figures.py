@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError
 from lmgauge.evaluation.divergence.divergence_result import Figure, TokenErrors, WorstToken
-from lmgauge.evaluation.tally import Tally
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import ScoreBatch
@@ -55,7 +55,7 @@ class PairEvents:
     sizes: Ints  # int64 [segments], events of each
     numbers: Ints  # int64 [segments], number of each in the text
     documents: Ints | None  # int64 [segments], the document of each; None where documents are not known
-    tallies: tuple[Tally, Tally]
+    tallies: tuple[EventSums, EventSums]
 
     def __len__(self) -> int:
         return len(self.columns["token"])
@@ -93,7 +93,7 @@ def collect(
     # as they are.
     columns: dict[str, list[NDArray[Any]]] = defaultdict(list)
     documents: list[Ints] = []
-    tallies = Tally(), Tally()
+    tallies = EventSums(), EventSums()
     for part in rows:
         for column, name in zip(("mass_a", "mass_b"), names, strict=True):
             if not np.isfinite(part.columns[column]).all():

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.result_list import Tabled, column
 from lmgauge.base.version import NUMBERS_VERSION
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.evaluation.options import MembershipSettings
 from lmgauge.evaluation.origin import normalizer_of
-from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.detection import Group, Separation
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import LEVEL, Interval
@@ -244,7 +244,7 @@ def _of_block(block: Segments, batches: Sequence[ScoreBatch], used: NDArray[np.b
 
 def _nats(batch: ScoreBatch) -> Floats:
     # Nats of each segment of a batch, exactly summed: float64 [segments]; inf with an impossible event.
-    return -Tally.of(batch).per_segment().nats
+    return -EventSums.of(batch).per_segment().nats
 
 
 def standardized(logprob: Floats, mean: Floats, deviation: Floats) -> Floats:

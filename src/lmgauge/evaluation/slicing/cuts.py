@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.slicing.ranges import Ints, Ranges, shared_ranges
+from lmgauge.evaluation.slicing.span_alignment import Ints, Ranges, shared_ranges
 from lmgauge.evaluation.slicing.sums import Cut
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.slicing.ranges import Ranges
+from lmgauge.evaluation.slicing.span_alignment import Ranges
 from lmgauge.text.segments import Segments
 
 Floats = NDArray[np.float64]

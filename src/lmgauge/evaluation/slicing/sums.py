@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lmgauge.base.result_list import column
-from lmgauge.evaluation.slicing.ranges import Floats, Ints
+from lmgauge.evaluation.slicing.span_alignment import Floats, Ints
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN, Spread, spread, sums_by
 from lmgauge.numerics.resampling import holm_adjusted

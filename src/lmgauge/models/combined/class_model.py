@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from lmgauge.base.errors import ModelFileError, UsageError
 from lmgauge.base.files import digest, writing_directory
 from lmgauge.models.custom import rows_of_block
+from lmgauge.models.ngram.decoder_state import NgramStates
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
-from lmgauge.models.ngram.states import NgramStates
 from lmgauge.models.protocol import (
     CLASS_MODEL_TYPE,
     check_context,

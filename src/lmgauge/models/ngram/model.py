@@ -17,14 +17,14 @@ from lmgauge.base.files import digest
 from lmgauge.base.plugins import Plugins
 from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.models.custom import alone, targets_only
+from lmgauge.models.ngram.decoder_state import StepsWords
 from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
-from lmgauge.models.ngram.states import StepsWords
 from lmgauge.models.ngram.storage import NgramConfig, is_ngram_folder, read_model, write_model
-from lmgauge.models.ngram.sums import SumsSegments
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context, checked
 from lmgauge.models.scored_text import ScoresStrings
+from lmgauge.models.segment_scores import SumsSegments
 from lmgauge.scores import ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.encoding import ReservedPolicy, encode

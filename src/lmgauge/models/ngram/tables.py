@@ -22,7 +22,7 @@ from lmgauge.models.ngram.full_distribution import WholeDistributions, index_chi
 from lmgauge.models.ngram.packed_tables import KernelTable, PackedTable
 
 if TYPE_CHECKING:
-    from lmgauge.models.segment_totals import SumArrays
+    from lmgauge.models.segment_scores import SumArrays
     from lmgauge.text.vocabulary import Vocabulary
 
 Refusal = Callable[[str, object], NoReturn]

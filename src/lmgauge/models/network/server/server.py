@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from lmgauge.base.errors import UsageError
 from lmgauge.models.network.server.http import Endpoint, ServerError
-from lmgauge.scores.imports.laying import fit, without_bos
 from lmgauge.scores.imports.log import LoggedSegment
 from lmgauge.scores.imports.replies import PromptTokens, ReplyError, read_echo, read_prompt_logprobs
+from lmgauge.scores.imports.token_alignment import fit, without_bos
 from lmgauge.scores.spans import Piece, approximate, left_out, place
 
 Asking = Literal["echo", "prompt_logprobs"]

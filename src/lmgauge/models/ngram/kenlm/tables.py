@@ -18,7 +18,7 @@ from lmgauge.models.ngram.tables import Events, LoadedTables, Refusal
 from lmgauge.text.vocabulary import BOS, Vocabulary
 
 if TYPE_CHECKING:
-    from lmgauge.models.segment_totals import SumArrays
+    from lmgauge.models.segment_scores import SumArrays
 
 KINDS = {0: "probing", 2: "trie", 3: "quantized trie", 4: "array trie", 5: "quantized array trie"}
 """Of files, by the number in the header."""

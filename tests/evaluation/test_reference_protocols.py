@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge.evaluation.denominators import Denominators
-from lmgauge.evaluation.protocol_sums import ProtocolSums, ScoredPart
+from lmgauge.evaluation.reference_protocols import ProtocolSums, ScoredPart
 from lmgauge.scores import ScoreBatch, Strings, example_batch
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.documents import Corpus

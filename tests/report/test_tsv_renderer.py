@@ -24,8 +24,8 @@ from lmgauge.report.blocks import (
     notes,
     numbers,
 )
-from lmgauge.report.pipe import as_rows
 from lmgauge.report.terminal import as_text
+from lmgauge.report.tsv_renderer import as_rows
 
 
 @pytest.mark.parametrize("kind", tuple(BUILDERS))

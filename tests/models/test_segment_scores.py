@@ -7,8 +7,8 @@ import pytest
 
 import lmgauge
 from lmgauge.base.errors import InputError
-from lmgauge.evaluation.tally import Tally
-from lmgauge.models.segment_totals import sum_segments, totals_of
+from lmgauge.evaluation.event_sums import Tally
+from lmgauge.models.segment_scores import sum_segments, totals_of
 from lmgauge.scores import ScoreBatch, Strings
 
 TEXT = ["the cat sat", "", "the dog", "an unseen zebra sat", "the cat sat on the mat"]

@@ -37,7 +37,7 @@ class ZeroEvent:
 
 
 @dataclass
-class Tally:
+class EventSums:
     """An accumulator: exact sums over the rows added so far, whatever their batches."""
 
     # per kind the sum of the finite log-probabilities, in multiples of 2^-80 nats
@@ -58,7 +58,7 @@ class Tally:
     _documents: list[NDArray[np.int64]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, batch: ScoreBatch) -> Tally:
+    def of(cls, batch: ScoreBatch) -> EventSums:
         """Return the sums of a batch."""
         tally = cls()
         tally.add(batch)
@@ -127,7 +127,7 @@ class Tally:
                 break
         return count
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: EventSums) -> None:
         """Add the rows of another tally, which come after those of this one."""
         self.exact.update(other.exact)
         self.events.update(other.events)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lmgauge.base.escaping import visible_on_page
 from lmgauge.evaluation.passages import Passage, Spans, TopTokens
-from lmgauge.report.packing import BITS_STEP, packed, shown_text
+from lmgauge.report.page_payload import BITS_STEP, packed, shown_text
 
 
 def numbers(column: str) -> list[int]:

@@ -16,7 +16,7 @@ from tests.reference import ranges as twin
 import lmgauge
 from lmgauge import Corpus, ScoreBatch
 from lmgauge.base.errors import InputError
-from lmgauge.evaluation.slicing.ranges import (
+from lmgauge.evaluation.slicing.span_alignment import (
     Ranges,
     exact_sums,
     inexact_rows,

@@ -20,13 +20,13 @@ from lmgauge.base.files import folder_named
 from lmgauge.base.result_list import Result, column, data_frame, plain_values
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.denominators import scored_text
-from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
+from lmgauge.evaluation.diagnosis.compressors import Baseline, in_order
 from lmgauge.evaluation.evaluate import evaluate_scores
+from lmgauge.evaluation.event_sums import EventSums, Paired, SegmentSums
 from lmgauge.evaluation.options import Outputs
 from lmgauge.evaluation.output_files import evaluated
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep
-from lmgauge.evaluation.tally import Paired, SegmentSums, Tally
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.numerics.units import nats_to_bits
@@ -64,7 +64,7 @@ def measure(
     began, policies = began or time.perf_counter(), [model.context_policy]
     costs: list[Paired] = []
 
-    def watch(index: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
+    def watch(index: int, block: Segments, batch: ScoreBatch, tally: EventSums) -> None:
         costs.append(segment_costs(scored_text(block, policies), tally.per_segment()))
 
     outputs = Outputs(None if folder is None else folder / folder_named(name.replace(" ", "-")))
@@ -232,7 +232,7 @@ def of_run(run: Run, corpus: Corpus) -> tuple[Evaluation, list[Paired]]:
     evaluation = evaluate_scores(run.batches(), origin=run.origin, corpus=corpus)
     for block, (table,) in lockstep([run.batches()], corpus, [run.name]):
         if block is not None:
-            costs.append(segment_costs(scored_text(block, [run.origin.policy]), Tally.of(table).per_segment()))
+            costs.append(segment_costs(scored_text(block, [run.origin.policy]), EventSums.of(table).per_segment()))
     return evaluation, costs
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines, order_0_nats, unigram_nats, words_and_gaps
+from lmgauge.evaluation.diagnosis.compressors import Baseline, Baselines, order_0_nats, unigram_nats, words_and_gaps
 from lmgauge.text.documents import Corpus
 
 TEXT = st.text("ab \n\t é中", max_size=60)

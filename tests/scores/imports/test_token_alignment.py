@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.base.errors import InputError
-from lmgauge.scores.imports.laying import lay
 from lmgauge.scores.imports.log import LoggedSegment
+from lmgauge.scores.imports.token_alignment import lay
 from lmgauge.scores.spans import Piece
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
 
