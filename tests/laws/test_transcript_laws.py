@@ -1,4 +1,4 @@
-"""An error rate does not depend on the form in which a transcript is written."""
+"""An error rate does not depend on the form in which a transcript is written, and alternatives are all that they say."""
 
 from __future__ import annotations
 
@@ -34,3 +34,24 @@ def test_every_form_of_a_transcript_gives_the_same_errors(pairs: list[tuple[str,
             assert score_files(CER(), **files, significance="none")[0].score.errors >= found.errors
         read = [references_of(ids, folder / f"ref{form}", NbestReading()) for form in (".txt", ".trn")]
         assert read[0] == read[1] == ([one for one, _ in pairs], [])
+
+
+ALTERNATIVES = st.lists(st.lists(st.sampled_from(["a", "b", "c", "b c", ""]), min_size=1, max_size=3), max_size=3)
+
+
+@given(st.lists(st.tuples(ALTERNATIVES, ALTERNATIVES, ALTERNATIVES), min_size=1, max_size=2))
+def test_alternatives_on_any_side_give_the_fewest_errors_of_all_readings_written_out(
+    segments: list[tuple[list[list[str]], ...]],
+) -> None:
+    fewest = 0
+    with tempfile.TemporaryDirectory() as name:
+        files = [Path(name) / f"{side}.trn" for side in ("one", "two", "hyp")]
+        for k, file in enumerate(files):
+            texts = [" ".join(f"{{ {' / '.join(word or '@' for word in part)} }}" for part in own[k]) for own in segments]
+            file.write_text("".join(f"x {text} (u{i})\n" for i, text in enumerate(texts)))
+        found = score_files(WER(), references=files[:2], hypotheses=[files[2]], significance="none")[0].score
+    for segment in segments:
+        first, second, heard = ([" ".join(("x", *words)) for words in product(*own)] for own in segment)
+        pairs = product({*first, *second}, {*heard})
+        fewest += min(wer(hypotheses=[output], references=[said]).errors for said, output in pairs)
+    assert found.errors == fewest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ from lmgauge.tasks.settings import Reading
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.transcripts import (
     Readings,
+    Utterance,
     UtteranceIds,
     format_of,
     formats_of,
     marks_notes,
-    nearest_reading,
+    nearest_readings,
     read_ctm,
     read_kaldi,
     read_stm,
@@ -69,8 +71,10 @@ def test_trn() -> None:
 def test_of_alternatives_the_nearest_counts_and_of_equals_the_first(text: str, first: str, heard: str, nearest: str) -> None:
     (one,) = read_trn(lines(f"{text} (s-1)"))
     words = {word for ways in one.readings or () for _, word in ways if word} | {*heard.split()}
+    units = {word: word.lower() for word in words}
     assert (one.text, one.readings is None) == (first, False)
-    assert nearest_reading(one.readings or (), heard, {word: word.lower() for word in words}) == nearest
+    assert nearest_readings(one, Utterance("", heard, {}), units)[1:] == (nearest, heard)
+    assert nearest_readings(Utterance("", heard, {}), one, units)[1:] == (heard, nearest)
 
 
 def paths(readings: Readings, at: int) -> list[list[str]]:
@@ -83,27 +87,35 @@ def paths(readings: Readings, at: int) -> list[list[str]]:
 PARTS = st.sampled_from(["a", "b", "c", "(a)", "@", "{ a / b }", "{ a b / @ }", "{ { c / b } / a } ", "{ b / c a }"])
 
 
-@given(st.lists(PARTS, min_size=1, max_size=4).map(" ".join), st.lists(st.sampled_from("abc"), max_size=5))
-def test_no_other_reading_is_nearer(text: str, heard: list[str]) -> None:
-    (one,) = read_trn(lines(f"{text} (s-1)"))
-    if one.readings is not None:
-        every = paths(one.readings, len(one.readings) - 1)
-        chosen = nearest_reading(one.readings, " ".join(heard), {word: word for word in "abc"}).split()
-        assert chosen in every
-        assert distance(chosen, heard) == min(distance(words, heard) for words in every)
+SIDES = st.lists(PARTS, max_size=4).map(" ".join)
+
+
+@given(SIDES, SIDES, st.sampled_from(["abc", "aab", "a b"]))
+def test_no_other_readings_are_nearer(said: str, heard: str, units: str) -> None:
+    unit_of = {word: unit.strip() for word, unit in zip("abc", units, strict=True)}
+    both = list(read_trn(lines(f"{said} (s-1)", f"{heard} (s-1)")))
+    every = [paths(one.readings, len(one.readings) - 1) if one.readings else [one.text.split()] for one in both]
+    errors, *chosen = nearest_readings(*both, unit_of)
+
+    def edits(*pair: list[str]) -> int:
+        return distance(*([unit_of[word] for word in words if unit_of[word]] for words in pair))
+
+    ours, theirs = (text.split() for text in chosen)
+    assert (ours in every[0], theirs in every[1]) == (True, True)
+    assert errors == edits(ours, theirs) == min(edits(*pair) for pair in product(*every))
 
 
 def test_a_segment_too_long_to_choose_in_is_refused() -> None:
     with pytest.raises(InputError, match="too long to choose among its alternatives"):
-        nearest_reading(((),) * 6000, " ".join("a" * 6000), {"a": "a"})
+        nearest_readings(*[Utterance("", " ".join("a" * 6000), {})] * 2, {"a": "a"})
 
 
 def test_tags_behind_words_are_taken_off() -> None:
-    (one,) = read_trn(lines(r"a aa\;a b\;b;tag1;tag2 c;;tag ; @ (s-1)"))
-    assert (one.text, one.readings) == ("a aa;a b;b c ;", None)
+    (one,) = read_trn(lines(r"a aa\;a b\;b;tag1;tag2 c;;tag ; / @ (s-1)"))
+    assert (one.text, one.readings) == ("a aa;a b;b c ; /", None)
     assert one.marked == (r"b\;b;tag1;tag2", "c;;tag", "@")
     (word,) = read_ctm(lines("r A 0 1 said;tag"))
-    assert (word[1].text, word[1].marked) == ("said", ("said;tag",))
+    assert (" ".join(word[1].tokens), word[1].marked) == ("said", ("said;tag",))
     assert list(marks_notes("f", [one])) == [
         r"f: 3 words have marks of sclite, such as 'b\\;b;tag1;tag2', 'c;;tag' and 1 more: what follows a semicolon is a "
         r"tag, and @ is nothing, so neither is scored (write \; for a semicolon)"
@@ -130,12 +142,12 @@ def test_stm() -> None:
     assert (three.utterance.text, four.utterance.labels["label"]) == ("", "b")
 
 
-def test_of_alternatives_in_ctm_the_words_of_the_first_are_read() -> None:
-    texts = ["r A 1 .2 the .9", "r A * * <ALT_BEGIN>", "r A 2 1 it", "r A * * <ALT>", "r A 3 .4 is it", "r A * * <ALT_END>"]
-    the, it, last = (word for _, word in read_ctm(lines(*texts, "r A 4 .2 @")))
-    assert (the.begin, the.middle, the.text, the.is_one_of_several) == (1.0, 1.1, "the", False)
-    assert (it.middle, it.text, it.is_one_of_several) == (2.5, "it", True)
-    assert (last.text, last.marked) == ("", ("@",))
+def test_ctm_alternatives_are_one_word_with_the_latest_middle() -> None:
+    texts = ["r A 1 .2 the .9", "r A * * <ALT_BEGIN>", "r A 2 1 it", "r A * * <ALT>", "r A 3 .4 is", "r A * * and/or"]
+    the, both, last = (word for _, word in read_ctm(lines(*texts, "r A * * <ALT_END>", "r A 4 .2 @")))
+    assert (the.begin, the.middle, the.tokens) == (1.0, 1.1, ("the",))
+    assert (both.begin, both.middle, both.tokens) == (2.0, 3.2, ("{", "it", "/", "is", "and/or", "}"))
+    assert (both.place, last.marked) == ("f:7", ("@",))
 
 
 @pytest.mark.parametrize(
@@ -143,6 +155,7 @@ def test_of_alternatives_in_ctm_the_words_of_the_first_are_read() -> None:
     [
         (read_trn, "no id", "f:1: no id in round brackets"),
         (read_trn, "{ a (s-1)", "f:1: { is not closed"),
+        (read_trn, "a } (s-1)", "f:1: } without a { before it"),
         (read_stm, "r A anna 0", "f:1: 4 fields"),
         (read_stm, "r A anna 2 1 a", "ends (1 s) before it begins (2 s)"),
         (read_stm, "r A anna x 1 a", "'x' is not a time in seconds"),
@@ -151,12 +164,19 @@ def test_of_alternatives_in_ctm_the_words_of_the_first_are_read() -> None:
         (read_ctm, "r A nan 1 a", "'nan' is not a time in seconds"),
         (read_ctm, "r A * * <ALT_END>", "f:1: <ALT_END> where alternatives are not open"),
         (read_ctm, "r A * * <ALT_BEGIN>", "f:1: <ALT_BEGIN> without <ALT_END>"),
+        (read_ctm, "r A * * a", "f:1: '*' is not a time in seconds"),
     ],
 )
 def test_faults_are_named_with_their_place(reader: Callable[..., Iterator[Any]], line: str, message: str) -> None:
     with pytest.raises(InputError) as error:
         list(reader(lines(line)))
     assert message in str(error.value)
+
+
+def test_alternatives_in_ctm_without_any_time_are_refused() -> None:
+    texts = ["r A * * <ALT_BEGIN>", "r A * * it", "r A * * <ALT_END>"]
+    with pytest.raises(InputError, match="f:3: alternatives without a word that has times"):
+        list(read_ctm(lines(*texts)))
 
 
 @given(st.lists(st.text(st.sampled_from(" \t{}/()@;\\*<>AB.1-é"), max_size=30), max_size=4), st.sampled_from(READERS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from lmgauge.base.choices import TRANSCRIPT_FORMATS, TranscriptFormat
 from lmgauge.base.errors import InputError, UsageError
@@ -25,7 +26,8 @@ from lmgauge.tasks.transcripts import (
     is_ctm,
     lines_of,
     marks_notes,
-    nearest_reading,
+    nearest_readings,
+    of_tokens,
     read_ctm,
     read_kaldi,
     read_stm,
@@ -105,12 +107,13 @@ class TranscriptFiles:
         hypotheses = [self._hypothesis(path, first) for path in self._hypotheses]
         groups = self._labels(first, self._reading.group, "--group")
         documents = self._labels(first, self._reading.document, "--document")
+        outputs, chosen = self._chosen(references, hypotheses)
         yield Block(
-            _side_by_side([[one.text for one in file.utterances] for file in references]),
-            tuple(Texts.of_strings([one.text for one in file.utterances]) for file in hypotheses),
+            _side_by_side([_texts(file) for file in references]),
+            tuple(map(Texts.of_strings, outputs)),
             groups=None if groups is None else Names(self.group_names).numbers(groups),
             documents=None if documents is None else Names().numbers(documents),
-            chosen=self._chosen(references, hypotheses),
+            chosen=chosen,
         )
 
     def _lines(self, path: str) -> Iterator[tuple[str, str]]:
@@ -184,33 +187,34 @@ class TranscriptFiles:
         spoken = placed(segments, words)
         return self._transcript(path, (spoken[one.id] for one in first.utterances))
 
-    def _chosen(self, references: Sequence[_Transcript], hypotheses: Sequence[_Transcript]) -> tuple[References, ...]:
-        # Of each system the references, of alternatives the nearest reading; none without alternatives.
-        several = sorted({i for file in references for i, one in enumerate(file.utterances) if one.readings})
-        for file in hypotheses:
-            if firsts := sum(one.readings is not None for one in file.utterances):
-                self.notes.append(f"{file.name}: {_segments(firsts)} with alternatives, of which the first is scored")
+    def _chosen(
+        self, references: Sequence[_Transcript], hypotheses: Sequence[_Transcript]
+    ) -> tuple[list[list[str]], tuple[References, ...]]:
+        # Of each system its texts and the references, of alternatives the nearest readings; no references without any.
+        files = [*references, *hypotheses]
+        outputs = [_texts(file) for file in hypotheses]
+        several = sorted({i for file in files for i, one in enumerate(file.utterances) if one.readings})
         if not several:
-            return ()
+            return outputs, ()
         self.notes.append(
             f"{_segments(len(several))} with alternatives: for each system the reading with the fewest errors counts"
         )
-        ways = (way for file in references for i in several for of in file.utterances[i].readings or () for way in of)
-        heard = (word for file in hypotheses for i in several for word in file.utterances[i].text.split())
-        words = sorted({*(word for _, word in ways if word), *heard})
+        spoken = [file.utterances[i] for file in files for i in several]
+        ways = (way for one in spoken for of_place in one.readings or () for way in of_place)
+        words = sorted({*(word for _, word in ways if word), *(word for one in spoken for word in one.text.split())})
         unit_of = dict(zip(words, self._metric.prepared(Texts.of_strings(words)).strings(), strict=True))
-        return tuple(
-            _side_by_side(
-                [
-                    [
-                        nearest_reading(one.readings, spoken.text, unit_of) if one.readings else one.text
-                        for one, spoken in zip(file.utterances, hypothesis.utterances, strict=True)
-                    ]
-                    for file in references
-                ]
-            )
-            for hypothesis in hypotheses
-        )
+        chosen: list[References] = []
+        for output, hypothesis in zip(outputs, hypotheses, strict=True):
+            own = [_texts(file) for file in references]
+            for i in several:
+                said, heard = [file.utterances[i] for file in references], hypothesis.utterances[i]
+                if heard.readings:  # as it is nearest to any of the references, and then these as they are nearest to it
+                    _, _, output[i] = min((nearest_readings(one, heard, unit_of) for one in said), key=itemgetter(0))
+                    heard = replace(heard, text=output[i], readings=None)
+                for texts, one in zip(own, said, strict=True):
+                    texts[i] = nearest_readings(one, heard, unit_of)[1] if one.readings else one.text
+            chosen.append(_side_by_side(own))
+        return outputs, tuple(chosen)
 
     def _labels(self, first: _Transcript, name: str | None, option: str) -> list[str] | None:
         # Group (document) of each segment: a label of the references, or what a file says.
@@ -256,10 +260,8 @@ def placed(segments: Sequence[Segment], words: Mapping[tuple[str, str], Sequence
             end += 1
         at[segment.channel] = end
         name, part = segment.utterance.id, own[begin:end]
-        text = " ".join(word.text for word in part if word.text)
-        marked = tuple(mark for word in part for mark in word.marked)
-        # what is heard is scored as its first reading: only that there are others is kept
-        spoken[name] = Utterance(name, text, {}, marked, ((),) if any(word.is_one_of_several for word in part) else None)
+        read = of_tokens(name, (token for word in part for token in word.tokens), {}, part[0].place if part else name)
+        spoken[name] = replace(read, marked=tuple(mark for word in part for mark in word.marked))
     return spoken
 
 
@@ -272,6 +274,10 @@ def _in_order(first: _Transcript, other: _Transcript) -> _Transcript:
     check_once(present, other.name)
     where = places(wanted, present, first.name, other.name)
     return other if where is None else _Transcript(other.name, tuple(other.utterances[i] for i in where.tolist()))
+
+
+def _texts(file: _Transcript) -> list[str]:
+    return [one.text for one in file.utterances]
 
 
 def _segments(count: int) -> str:

@@ -5,8 +5,8 @@ trn     the { cat / cats } sat; (utt-1)         words, then an id in round brack
 stm     rec-1 A anna 0.00 4.20 <O,F> the cat    recording, channel, speaker, begin, end, label (may be missing), words
 ctm     rec-1 A 0.35 0.20 the 0.98              recording, channel, begin, duration, word, confidence (may be missing)
 
-Alternatives may hold alternatives, @ is nothing, and (uh) may be missing. Of a reference the reading nearest to what was
-recognized counts, of a hypothesis the first one.
+Alternatives may hold alternatives, @ is nothing, and (uh) may be missing. Of references and hypotheses the two readings
+count that are nearest to each other.
 
 Files are known by their names, by an option, or by the ids in their lines; ids that would be scored as words are noticed.
 """
@@ -18,7 +18,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -72,13 +72,13 @@ class Segment(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word of a ctm file, with its times in seconds."""
+    """A word of a ctm file, or alternatives, which belong together; with times in seconds."""
 
     begin: float
-    middle: float
-    text: str
+    middle: float  # of alternatives the latest
+    tokens: tuple[str, ...]  # the word, or words and the marks { / }
+    place: str
     marked: tuple[str, ...] = ()
-    is_one_of_several: bool = False  # there are alternatives to it
 
 
 def format_of(path: str, given: str | None) -> TranscriptFormat | None:
@@ -141,9 +141,9 @@ def read_stm(lines: Iterator[tuple[str, str]]) -> Iterator[Segment]:
 
 
 def read_ctm(lines: Iterator[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], Word]]:
-    """Yield recording and channel, lower case, and a word that was recognized there; of alternatives those of the first."""
+    """Yield recording and channel, lower case, and what was recognized there, a word or alternatives at a time."""
     # [word.middle for _, word in read_ctm(iter([("rec-1 A 0.5 0.2 the 0.98", "hyp.ctm:1")]))] -> [0.6]
-    opened, is_first = "", True
+    opened, tokens, marked, times = "", list[str](), list[str](), list[tuple[float, float]]()
     for line, place in lines:
         fields = line.split()
         if not fields or line.lstrip().startswith(_COMMENT):
@@ -152,15 +152,21 @@ def read_ctm(lines: Iterator[tuple[str, str]]) -> Iterator[tuple[tuple[str, str]
             raise InputError(f"{place}: {len(fields)} fields, but ctm has recording, channel, begin, duration, word")
         word = fields[4]
         mark = _ALT_MARKS.get(word.upper())
-        if mark is not None:
-            if (mark == "{") == bool(opened):
-                raise InputError(f"{place}: {word} where alternatives are {'' if opened else 'not '}open already")
-            opened, is_first = "" if mark == "}" else opened or place, mark != "/"
-        elif is_first:
+        if mark is not None and (mark == "{") == bool(opened):
+            raise InputError(f"{place}: {word} where alternatives are {'' if opened else 'not '}open already")
+        tokens.append(mark or _without_tags(word))
+        if mark is None and (_TAGGED.match(word) or (word == "@" and not opened)):
+            marked.append(word)
+        if mark is None and not (opened and "*" in fields[2:4]):
             begin, duration = _seconds(fields[2], place), _seconds(fields[3], place)
-            read = _utterance("", "" if opened and word == "@" else word, {}, place)
-            several = read.readings is not None or bool(opened)
-            yield (fields[0].lower(), fields[1].lower()), Word(begin, begin + duration / 2, read.text, read.marked, several)
+            times.append((begin, begin + duration / 2))
+        opened = "" if mark == "}" else place if mark else opened
+        if not opened:
+            if not times:
+                raise InputError(f"{place}: alternatives without a word that has times")
+            word_or_words = Word(min(times)[0], max(middle for _, middle in times), tuple(tokens), place, tuple(marked))
+            yield (fields[0].lower(), fields[1].lower()), word_or_words
+            tokens, marked, times = [], [], []
     if opened:
         raise InputError(f"{opened}: <ALT_BEGIN> without <ALT_END>")
 
@@ -202,27 +208,32 @@ def _utterance(name: str, text: str, labels: dict[str, str], place: str) -> Utte
     # Utterance with NIST's marks read: alternatives, words that may be left out, tags behind words.
     if not re.search(r"[{};@]|\\|\(\S+\)", text):
         return Utterance(name, text, labels)
-    readings = _readings(text, place)
-    words, at, written = list[str](), len(readings) - 1, text.split()
+    one, written = of_tokens(name, _tokens(text), labels, place), text.split()
+    marked = tuple(word for word in written if _TAGGED.match(word) or (one.readings is None and word == "@"))
+    return replace(one, text=text if one.text.split() == written else one.text, marked=marked)
+
+
+def of_tokens(name: str, tokens: Iterable[str], labels: dict[str, str], place: str) -> Utterance:
+    """Return words and the marks { / } as an utterance."""
+    readings = _readings(tokens, place)
+    words, at = list[str](), len(readings) - 1
     while at:
         at, word = readings[at][0]
         words += [] if word is None else [word]
-    words.reverse()
     plain = all(len(ways) == 1 for ways in readings[1:])
-    marked = tuple(word for word in written if _TAGGED.match(word) or (plain and word == "@"))
-    return Utterance(name, text if words == written else " ".join(words), labels, marked, None if plain else readings)
+    return Utterance(name, " ".join(reversed(words)), labels, readings=None if plain else readings)
 
 
-def _readings(text: str, place: str) -> Readings:
+def _readings(tokens: Iterable[str], place: str) -> Readings:
     # a { b / @ } c: places 0 to 4 with the ways (), (0, a), (1, b), (2, None) or (1, None), (3, c)
     ways: list[tuple[tuple[int, str | None], ...]] = [()]
     at, opened = 0, list[tuple[int, list[int]]]()  # of each brace the place before it, and the ends of alternatives
-    for token in _tokens(text):
+    for token in tokens:
         if token == "{":
             opened.append((at, []))
-        elif token in ("}", "/") and not opened:
-            raise InputError(f"{place}: {token} without a {{ before it: alternatives are written {{ a / b }}")
-        elif token == "/":
+        elif token == "}" and not opened:
+            raise InputError(f"{place}: }} without a {{ before it: alternatives are written {{ a / b }}")
+        elif token == "/" and opened:
             begin, ends = opened[-1]
             ends.append(at)
             at = begin
@@ -237,34 +248,50 @@ def _readings(text: str, place: str) -> Readings:
     return tuple(ways)
 
 
-def nearest_reading(readings: Readings, text: str, unit_of: Mapping[str, str]) -> str:
-    """Return the reading that differs from a text in the fewest words; of equals that of the alternatives named first."""
+def nearest_readings(said: Utterance, heard: Utterance, unit_of: Mapping[str, str]) -> tuple[int, str, str]:
+    """Return in how many words two utterances differ at least, and their readings that do; of equals those named first."""
     # unit_of: of each word what it is compared by; "" is nothing.
-    heard = np.array([unit for word in text.split() if (unit := unit_of[word])], dtype=object)
-    if len(readings) * (len(heard) + 1) > MOST_CELLS:
+    ours, theirs = (
+        [
+            [(before, word, unit_of[word] if word else "") for before, word in ways]
+            for ways in one.readings or _chain(one.text)
+        ]
+        for one in (said, heard)
+    )
+    if len(ours) * len(theirs) > MOST_CELLS:
         raise InputError(
-            f"a segment of {len(readings):,} by {len(heard):,} words is too long to choose among its alternatives: cut it, "
+            f"a segment of {len(ours):,} by {len(theirs):,} words is too long to choose among its alternatives: cut it, "
             "or write down one of each"
         )
-    # Levenshtein's table, a row for each place: fewest edits up to it, int64 [places, words heard + 1].
-    ways = [[(before, word, unit_of[word] if word else "") for before, word in of_place] for of_place in readings]
-    columns = np.arange(len(heard) + 1)
-    costs = np.empty((len(ways), len(columns)), dtype=np.int64)
-    costs[0] = columns
-    for i, of_place in enumerate(ways[1:], start=1):
-        rows = [costs[before] + bool(unit) for before, _, unit in of_place]
-        for row, (before, _, unit) in zip(rows, of_place, strict=True):
-            if unit:
-                row[1:] = np.minimum(row[1:], costs[before, :-1] + (heard != unit))
-        costs[i] = np.minimum.accumulate(np.minimum.reduce(rows) - columns) + columns
-    words, i, j = list[str](), len(ways) - 1, len(heard)
-    while i:
-        moves = [(costs[p, j - 1] + (heard[j - 1] != unit), p, j - 1, word) for p, word, unit in ways[i] if unit and j]
-        moves += [(costs[p, j] + bool(unit), p, j, word) for p, word, unit in ways[i]]
-        moves += [(costs[i, j - 1] + 1, i, j - 1, None)] if j else []
-        _, i, j, passed = min(moves, key=lambda move: int(move[0]))
-        words += [passed] if passed else []
-    return " ".join(reversed(words))
+    # Levenshtein's table of places, a row for each of ours: fewest edits up to both, int64 [ours, theirs].
+    steps = [(before, j, unit) for j, ways in enumerate(theirs) for before, _, unit in ways]
+    begins, units = np.array([step[0] for step in steps], int), np.array([step[2] for step in steps], object)
+    firsts = np.cumsum([len(ways) for ways in theirs])[:-1]  # of each place but 0 its first step
+    costs = np.full((len(ours), len(theirs)), MOST_CELLS, dtype=np.int64)
+    costs[0, 0] = 0
+    for i, ways in enumerate(ours):
+        for before, _, unit in ways:
+            both = np.minimum.reduceat(costs[before, begins] + (units != unit), firsts)
+            costs[i] = np.minimum(costs[i], costs[before] + bool(unit))
+            costs[i, 1:] = np.minimum(costs[i, 1:], both)
+        row = costs[i].tolist()
+        for before, j, unit in steps:
+            row[j] = min(row[j], row[before] + bool(unit))
+        costs[i] = row
+    read, recognized, i, j = list[str](), list[str](), len(ours) - 1, len(theirs) - 1
+    while i or j:
+        pairs = [(mine, other) for mine in ours[i] for other in theirs[j] if mine[2] and other[2]]
+        moves = [(costs[p, q] + (unit != heard_as), p, q, word, other) for (p, word, unit), (q, other, heard_as) in pairs]
+        moves += [(costs[p, j] + bool(unit), p, j, word, None) for p, word, unit in ours[i]]
+        moves += [(costs[i, q] + bool(unit), i, q, None, word) for q, word, unit in theirs[j]]
+        _, i, j, mine, other = min(moves, key=lambda move: int(move[0]))
+        read += [mine] if mine else []
+        recognized += [other] if other else []
+    return int(costs[-1, -1]), " ".join(reversed(read)), " ".join(reversed(recognized))
+
+
+def _chain(text: str) -> Readings:
+    return (), *(((k, word),) for k, word in enumerate(text.split()))
 
 
 def _tokens(text: str) -> Iterator[str]:

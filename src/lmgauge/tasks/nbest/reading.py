@@ -98,11 +98,11 @@ def _read(path: str | os.PathLike[str], reading: NbestReading, what: str = "a te
     lines = [one for one in text_lines(source) if one[1].strip()] if source.format in ("text", "tsv") else []
     if format_of(source.stored_path, None) == "trn":
         spoken = [(number, one) for number, line in lines for one in read_trn(iter([(line, f"{source.name}:{number}")]))]
+        for number in (number for number, one in spoken if one.readings):
+            what = "the reference has alternatives, and one reading is needed here; write it plainly"
+            raise InputError(f"{source.name}:{number}: {what}")
         rows = [(number, one.id, one.text) for number, one in spoken]
         notes = list(marks_notes(source.name, dict(spoken).values()))
-        if several := sum(one.readings is not None for _, one in spoken):
-            count = "1 reference has" if several == 1 else f"{several:,} references have"
-            notes.append(f"{source.name}: {count} alternatives, of which the first is taken")
     elif source.format == "text" or (lines and reading.field not in lines[0][1].split("\t")):
         rows = _cut_ids(lines)
     else:
