@@ -26,7 +26,7 @@ from lmgauge.models.combined.mixture.static import StaticMixture as StaticMixtur
 from lmgauge.models.ngram.pruning import PrunedModel as PrunedModel
 from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
-from lmgauge.numerics.units import LowerBound as LowerBound
+from lmgauge.numerics.lower_bound import LowerBound as LowerBound
 from lmgauge.report.documents import Report as Report
 from lmgauge.tasks.nbest.rescoring import Rescored as Rescored
 from lmgauge.text.overlap.overlap_results import Overlap as Overlap

@@ -16,6 +16,7 @@ from lmgauge.evaluation.overview import group_matrix
 from lmgauge.report import blocks as doc
 from lmgauge.report import page
 from lmgauge.report.documents import Report
+from lmgauge.report.overview import step_numbers
 
 TEXTS = {name: [f"{a} {b} c {d} {name}" for a in "ab" for b in "cde" for d in "fgh"] for name in ("one", "two", "three")}
 
@@ -109,6 +110,21 @@ def test_the_matrix_is_made_of_what_was_worked_out_already(folder: Path) -> None
     assert found.p_values(1) == [row.p_value_holm and min(1.0, 2 * row.p_value_holm) for row in gaps.rows]
     assert all(row.difference is None for row in found.paired[0].values())
     assert group_matrix([lmgauge.diagnose(runs[0], only="tokens")], None) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "numbers"),
+    [
+        (["checkpoint-500", "checkpoint-1000"], [500, 1000]),
+        (["a1-epoch2", "a1-epoch3"], [2, 3]),
+        (["a1-epoch2", "a2-epoch3"], []),
+        (["a1", "b1"], []),
+        (["a", "a"], []),
+        (["1", "1 2"], []),
+    ],
+)
+def test_steps_are_the_one_number_by_which_names_differ(names: list[str], numbers: list[int]) -> None:
+    assert step_numbers(names) == numbers
 
 
 def test_impossible_events(folder: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from lmgauge.base.errors import MissingExtraError
 from lmgauge.base.result_list import ResultList, column, flat_row, plain_values
 from lmgauge.numerics.intervals import Interval
-from lmgauge.numerics.units import LowerBound
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
 
 

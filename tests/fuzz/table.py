@@ -64,7 +64,6 @@ PARSERS = [
         "checkpoints", "tests.fuzz.parsers.checkpoints", "trainings of networks that were stopped, resumed", 4, ("torch",)
     ),
     Parser("work folders", "tests.fuzz.parsers.work_folders", "work of trainings that were stopped, resumed", budget=12),
-    Parser("states", "tests.fuzz.parsers.states", "what runs leave for later ones: statistics, records of checked files"),
     Parser("text", "tests.fuzz.parsers.text_lines", "texts of lines, plain, packed and from a stream", needs=("zstandard",)),
     Parser("jsonl", "tests.fuzz.parsers.jsonl", "records as lines of JSON", needs=("zstandard",)),
     Parser("tsv", "tests.fuzz.parsers.tsv", "tab-separated tables", needs=("zstandard",)),

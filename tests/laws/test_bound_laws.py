@@ -19,7 +19,7 @@ from tests.cli.commands import ok
 import lmgauge
 from lmgauge.base.errors import UsageError
 from lmgauge.evaluation.diagnosis.compressors import Baseline, in_order
-from lmgauge.numerics.units import LowerBound, marked
+from lmgauge.numerics.lower_bound import LowerBound, marked
 from lmgauge.report import blocks as doc
 from lmgauge.report.chart_values import values
 from lmgauge.report.charts import specification

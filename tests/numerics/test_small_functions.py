@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from lmgauge.numerics import intervals, units
+from lmgauge.numerics import checks, intervals, units
 
 
 def test_checks() -> None:
-    assert units.as_real_array([[1, 2], [3, 4]], "count").shape == (2, 2)
-    assert units.as_vector([1, 2], "count").tolist() == [1.0, 2.0]
-    assert units.as_distribution([0.25, 0.75], "p").tolist() == [0.25, 0.75]
+    assert checks.as_real_array([[1, 2], [3, 4]], "count").shape == (2, 2)
+    assert checks.as_vector([1, 2], "count").tolist() == [1.0, 2.0]
+    assert checks.as_distribution([0.25, 0.75], "p").tolist() == [0.25, 0.75]
 
 
 def test_intervals() -> None:

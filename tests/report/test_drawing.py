@@ -14,7 +14,7 @@ from tests.report.conftest import HOSTILE, LONG
 from tests.report.test_charts import CODE, KINDS, chart
 
 from lmgauge.base.errors import MissingExtraError
-from lmgauge.numerics.units import LowerBound
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import ChartData, ChartKind, Document, Series
 from lmgauge.report.charts import FAINT_INK, GRID_INK, INK, SERIES_COLORS, specification
 from lmgauge.report.drawing import svg, write_charts

@@ -9,7 +9,7 @@ import pytest
 from tests.report.conftest import HOSTILE, filtered
 
 import lmgauge
-from lmgauge.numerics.units import LowerBound
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
 from lmgauge.report import page
 from lmgauge.report.filtering import blocks

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from lmgauge.numerics.units import LowerBound
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import Number, Range, between
 from lmgauge.report.formats import FORMS, in_words, number, p_value
 

@@ -196,7 +196,7 @@ GOOD = {"segment": 0, "start": 0, "end": 1, "token": "a", "logprob": -1.0, "kind
         ([{**GOOD, "entropy": "a"}], "wrong type"),
         ([GOOD, {**GOOD, "token": None}], "token"),
         ([{**GOOD, "logprob": -1e300}], "log-probability"),
-        ([], "cannot be read|nothing|no column"),
+        ([], "cannot be read|no rows|no column"),
         (["{not json"], "not valid JSON"),
         (['{"segment": 0, "logprob": NaN}'], "cannot be read|logprob"),
         ([{**GOOD, "segment": [0]}], "wrong type|cannot be read"),
@@ -297,7 +297,7 @@ def test_a_table_without_rows(tmp_path: Path, groups: bool) -> None:
         if groups:
             writer.write_table(schema.empty_table())
     assert sum(map(len, read_scores(path))) == 0
-    with pytest.raises(InputError, match="nothing to evaluate"):
+    with pytest.raises(InputError, match="the score table has no rows"):
         lmgauge.evaluate_scores(path)
 
 

@@ -25,7 +25,7 @@ from lmgauge.evaluation.runs import Run, about, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
-from lmgauge.numerics.units import LowerBound, marked
+from lmgauge.numerics.lower_bound import LowerBound, marked
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:

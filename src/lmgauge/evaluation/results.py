@@ -11,7 +11,7 @@ from lmgauge.evaluation.event_sums import ZeroEvent
 from lmgauge.evaluation.origin import Origin
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.intervals import Interval
-from lmgauge.numerics.units import marked
+from lmgauge.numerics.lower_bound import marked
 from lmgauge.scores.context_policy import ContextPolicy
 
 if TYPE_CHECKING:

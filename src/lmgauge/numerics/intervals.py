@@ -41,8 +41,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmgauge.base.errors import InputError
+from lmgauge.numerics.checks import refuse
 from lmgauge.numerics.exact import Floats, Ints, exact_sum
-from lmgauge.numerics.units import refuse
 
 BOOTSTRAP = "bootstrap"
 JACKKNIFE = "jackknife"

@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lmgauge.base.errors import InputError, UsageError
+from lmgauge.numerics.checks import as_vector, refuse
 from lmgauge.numerics.exact import Floats, exact_sum
-from lmgauge.numerics.units import as_vector, bits_to_nats, log10_to_nats, nats_to_bits, perplexity_from_nats, refuse
+from lmgauge.numerics.units import bits_to_nats, log10_to_nats, nats_to_bits, perplexity_from_nats
 
 ProbabilityUnit = Literal["probability", "nats", "bits", "log10"]
 

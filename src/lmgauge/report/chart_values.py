@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from lmgauge.base.escaping import visible_on_page as visible
-from lmgauge.numerics.units import LowerBound
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import ChartData, Series
 
 Row = dict[str, Any]

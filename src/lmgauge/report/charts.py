@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lmgauge.base.escaping import visible_on_page as visible
-from lmgauge.numerics.units import LowerBound
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import ChartData
 from lmgauge.report.chart_values import Row, Values, all_said, description, placed_names, said, titled, values
 

@@ -13,7 +13,7 @@ from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
 from lmgauge.evaluation.diagnosis.compressors import Baseline, in_order
 from lmgauge.evaluation.diagnosis.costs import RankStatistics
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
-from lmgauge.numerics.units import LowerBound
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations, models
 from lmgauge.report.formats import number, p_equals, percent, probability, signed

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lmgauge.filtering.options import PERCENTS
+from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.signature import Signature
-from lmgauge.numerics.units import marked
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, in_words, number, percent, share_of
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.base.errors import install_command
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.report import blocks as doc
-from lmgauge.report import models
 from lmgauge.report.formats import in_words, number, percent
 
 if TYPE_CHECKING:
@@ -32,7 +31,11 @@ def blocks(content: Mapping[str, Any]) -> doc.Document:
     if content.get("bytes") and "bytes_in_memory" in shown:
         shown["bytes_in_memory"] = f"{shown['bytes_in_memory']} ({percent(content['bytes_in_memory'] / content['bytes'])})"
     pairs = ((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None"))
-    return (doc.Lines(tuple(pairs)), *models.training_charts(_history(content)))
+    if not (history := _history(content)):
+        return (doc.Lines(tuple(pairs)),)
+    from lmgauge.report.models import training_charts  # it needs NumPy, which `doctor` may find broken
+
+    return (doc.Lines(tuple(pairs)), *training_charts(history))
 
 
 def _history(content: Mapping[str, Any]) -> list[Mapping[str, float]]:

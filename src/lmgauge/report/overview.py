@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.overview import GroupMatrix, Overview, group_matrix
 from lmgauge.evaluation.passages import ScoreHistogram
-from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.results import Evaluation, comparison_notes
 from lmgauge.report import audit as audits
 from lmgauge.report import blocks as doc
 from lmgauge.report import comparison, diagnosis, evaluations
@@ -98,6 +99,7 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     each = evaluations.blocks(named)
     charted = any(isinstance(block, doc.ChartData) for block in each)
     yield from _section("The models, each on its own", (*each, *(() if charted else _forest(overview))))
+    yield from _curve(overview)
     matrix = group_matrix(overview.diagnoses, compared)
     if matrix is not None:
         yield from _section("Group by group", tuple(_matrix(matrix, overview)))
@@ -124,6 +126,51 @@ def _forest(overview: Overview) -> Iterator[doc.Block]:
     note = "models on the same text differ less than their intervals suggest: the verdict above is of their difference"
     chart = doc.ChartData("bits-per-byte", title, "model", "bits per byte", "bits", (series,), kind="intervals", note=note)
     yield replace(chart, better="lower")
+
+
+def _curve(overview: Overview) -> doc.Document:
+    # Bits per byte (or perplexity) against steps, where the names of the runs differ by one number only.
+    steps = step_numbers(overview.runs)
+    if len(steps) < 3:
+        return ()
+    in_order = sorted(zip(steps, overview.runs, overview.diagnoses, strict=True), key=lambda row: row[0])
+    numbers, names, diagnoses = zip(*in_order, strict=True)
+    results = [diagnosed.evaluation for diagnosed in diagnoses]
+    by_bytes = all(result.bits_per_byte is not None for result in results)
+    if any(result.bits_per_byte_is_bound for result in results):  # perplexities, if these may be compared
+        by_bytes = by_bytes and bool(comparison_notes(results))
+    values = tuple(_finite(result.bits_per_byte if by_bytes else result.perplexity) for result in results)
+    ends = [
+        d.interval if by_bytes else r.interval and (r.interval.low, r.interval.high)
+        for d, r in zip(diagnoses, results, strict=True)
+    ]
+    figure = "bits per byte" if by_bytes else "perplexity"
+    between = doc.Column("95 % interval", [doc.between(pair, 4 if by_bytes else 2) for pair in ends])
+    table = doc.Table(
+        (doc.labels("model", names), doc.numbers("step", numbers, form="count"), doc.numbers(figure, values, 4), between)
+    )
+    low, high = (tuple(None if pair is None else _finite(pair[i]) for pair in ends) for i in (0, 1))
+    series = doc.Series(figure, tuple(map(float, numbers)), values, low, high, tuple(names))
+    chart = doc.ChartData(
+        "steps", f"{figure.capitalize()} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower"
+    )  # fmt: skip
+    return (doc.Heading("Step by step"), table, chart)
+
+
+_STEPS = re.compile(r"(?:step|steps|epoch|checkpoint|ckpt|iter|iteration|update)s?[-_ =.]*$", re.IGNORECASE)
+
+
+def step_numbers(names: Sequence[str]) -> list[int]:
+    """Return the numbers of steps, epochs or checkpoints by which names differ; empty where they differ by anything else."""
+    parts = [re.split(r"([0-9]{1,15})", name) for name in names]
+    if len({len(part) for part in parts}) != 1:
+        return []
+    differ = [i for i, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
+    if len(differ) != 1 or differ[0] % 2 == 0:
+        return []
+    if not _STEPS.search(parts[0][differ[0] - 1]):
+        return []
+    return [int(part[differ[0]]) for part in parts]
 
 
 def _finite(value: float | None) -> float | None:

@@ -13,7 +13,7 @@ from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.numerics.independence import FEW_UNITS
 from lmgauge.numerics.intervals import UNKNOWN
-from lmgauge.numerics.units import LowerBound
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
 
 _PLURAL = {"byte": "bytes", "event": "events"}

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from lmgauge.base.escaping import readable
-from lmgauge.numerics.units import LowerBound
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words
 from lmgauge.report.tsv_renderer import as_rows, marks

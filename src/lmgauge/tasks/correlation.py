@@ -24,7 +24,7 @@ from lmgauge.numerics.correlation import (
     spearman_rho,
 )
 from lmgauge.numerics.figures import FIGURES
-from lmgauge.numerics.units import LowerBound, marked
+from lmgauge.numerics.lower_bound import LowerBound, marked
 from lmgauge.records.compression import read_chunks
 from lmgauge.records.formats import split_compression
 from lmgauge.records.records import BLOCK_BYTES

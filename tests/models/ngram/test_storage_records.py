@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fuzz.mutations import changed, changed_value
+from tests.fuzz.parsers.model_folders import as_json
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
@@ -213,3 +216,14 @@ def test_another_tokenizer_file_is_noticed(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "model" / "tokenizer.json").write_bytes((tmp_path / "other.json").read_bytes())
     with pytest.raises(ModelFileError):
         load(tmp_path / "model")
+
+
+def test_a_damaged_record_changes_no_number(saved: Path) -> None:
+    """Whatever stands in the record that a file was looked at, the model is read as without it."""
+    numbers = [lmgauge.load_model(saved).score_text(text).log_probability for text in TEXT[:3]]
+    [record] = records_folder().iterdir()
+    content, chance = record.read_bytes(), random.Random(1)
+    for _ in range(60):
+        value = as_json(changed_value(json.loads(content), chance, 1))
+        record.write_bytes(value if chance.random() < 0.5 else changed(content, chance, 2))
+        assert [lmgauge.load_model(saved).score_text(text).log_probability for text in TEXT[:3]] == numbers

@@ -16,7 +16,7 @@ from lmgauge.base.decoding import Perplexity, Whole, decode
 from lmgauge.base.errors import CheckFailedError
 from lmgauge.base.paths import read_json
 from lmgauge.base.result_list import Tabled, plain_values
-from lmgauge.numerics.units import marked
+from lmgauge.numerics.lower_bound import marked
 
 Verdict = Literal["PASS", "FAIL", "NOT CHECKED"]
 PASS: Verdict = "PASS"

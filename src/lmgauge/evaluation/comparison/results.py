@@ -11,7 +11,7 @@ from lmgauge.evaluation.comparison.comparability import Agreement, Verdict
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval
-from lmgauge.numerics.units import marked
+from lmgauge.numerics.lower_bound import marked
 
 SIGNIFICANT = 0.05
 ROUNDING = 1e-6

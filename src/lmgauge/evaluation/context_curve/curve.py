@@ -27,9 +27,10 @@ from lmgauge.evaluation.slicing.span_alignment import Floats, Ints, exact_sums, 
 from lmgauge.numerics.exact import exact_to_nats
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN, Interval, Spread, spread
+from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.numerics.signature import Signature
-from lmgauge.numerics.units import marked, nats_to_bits, perplexity_from_nats
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.scoring import score_together, with_same_events

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from lmgauge.base.progress import say_progress
 from lmgauge.base.threads import map_in_order, thread_count
-from lmgauge.numerics.units import LowerBound, nats_to_bits
+from lmgauge.numerics.lower_bound import LowerBound
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 

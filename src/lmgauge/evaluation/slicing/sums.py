@@ -13,8 +13,9 @@ from lmgauge.base.result_list import column
 from lmgauge.evaluation.slicing.span_alignment import Floats, Ints
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN, Spread, spread, sums_by
+from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.resampling import holm_adjusted
-from lmgauge.numerics.units import marked, nats_to_bits
+from lmgauge.numerics.units import nats_to_bits
 
 Cut = tuple[str, Sequence[str], Ints]
 _FULL = 8  # cells a range, up to which a table of all cells is quicker than sorting

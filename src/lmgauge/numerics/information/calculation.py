@@ -9,11 +9,11 @@ from typing import Any
 
 from lmgauge.base.display import Displayable
 from lmgauge.base.errors import InputError
+from lmgauge.numerics.checks import as_distribution
 from lmgauge.numerics.information import steps
 from lmgauge.numerics.information.distributions import cross_entropy, entropy, jensen_shannon_divergence, kl_divergence
 from lmgauge.numerics.perplexity import ProbabilityUnit, SequenceScore, as_nats, score_sequence
 from lmgauge.numerics.units import (
-    as_distribution,
     bits_from_perplexity,
     bits_to_nats,
     nats_from_perplexity,

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lmgauge.base.errors import InputError, UsageError
+from lmgauge.numerics.checks import as_real_array, as_vector, refuse
 from lmgauge.numerics.exact import Floats, Ints, exact_sum
 from lmgauge.numerics.information.distributions import InformationUnit, check_unit, in_unit
 from lmgauge.numerics.intervals import sums_by
-from lmgauge.numerics.units import as_real_array, as_vector, nats_to_bits, refuse
+from lmgauge.numerics.units import nats_to_bits
 
 Correction = Literal["none", "miller-madow"]
 JointCounts = ArrayLike | Mapping[tuple[Any, Any], float]
