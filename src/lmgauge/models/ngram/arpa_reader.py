@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from lmgauge.base.files import local_path
 from lmgauge.models.ngram.arpa_writer import ESCAPED
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.packed_tables import RepeatedNgramsError
-from lmgauge.models.ngram.packing import TableBuilder
 from lmgauge.models.ngram.settings import MAX_ORDER, NgramSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.tokenizers import make_tokenizer
@@ -31,6 +30,9 @@ from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 _READY_TOKENS, _ORDINARY = 3, 3  # the kernel's mode and policy: the tokens are cut already, and no name is special
 _ZERO, _LARGEST_WEIGHT = -99.0, 38.0  # log10
 _CAPITAL_UNK = "<UNK>"  # what other toolkits, KenLM among them, read as <unk>
+
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.packing import TableBuilder
 
 
 def is_arpa(path: Path) -> bool:
@@ -206,6 +208,8 @@ class _Ngrams:
                     entries += len(rows)
         if entries:
             self.notes.append(f"{entries:,} n-grams that longer ones contain are missing in the file; they back off")
+        from lmgauge.models.ngram.packing import TableBuilder  # with the engine of trainings: not to tell what a file is
+
         builder = TableBuilder(len(self.unigrams), order)
         for k in range(2, order + 1):
             self._add(k, builder)
