@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 import harness
 import lmgauge
-from lmgauge.evaluation.event_sums import Paired, Tally
+from lmgauge.evaluation.event_sums import EventSums, Paired
 from lmgauge.numerics.intervals import ratio_interval, student_t_quantile
 
 Floats = NDArray[np.float64]
@@ -75,7 +75,7 @@ def scored(name: str, texts: Documents, first: Documents, second: Documents, siz
     for trained in (first, second):
         corpus = lmgauge.Corpus.from_strings([line for text in trained for line in text])
         model = lmgauge.train("modified-kneser-ney", corpus, order=3, reserved="unk")
-        tally = Tally()
+        tally = EventSums()
         for batch in model.score(lmgauge.Corpus.from_strings(lines)):
             tally.add(batch)
         sums = tally.per_segment()

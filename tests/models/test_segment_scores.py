@@ -7,7 +7,7 @@ import pytest
 
 import lmgauge
 from lmgauge.base.errors import InputError
-from lmgauge.evaluation.event_sums import Tally
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.models.segment_scores import sum_segments, totals_of
 from lmgauge.scores import ScoreBatch, Strings
 
@@ -21,7 +21,7 @@ def _model(kind: str = "witten-bell", **options: object) -> lmgauge.NgramModel:
 @pytest.mark.parametrize("options", [{}, {"context": "stream"}, {"eos": False}], ids=str)
 def test_totals_are_the_sums_of_rows(options: dict[str, object]) -> None:
     model, corpus = _model(**options), lmgauge.Corpus.from_strings(TEXT)
-    tally = Tally()
+    tally = EventSums()
     for batch in model.score(corpus):
         tally.add(batch)
     rows = tally.per_segment()
