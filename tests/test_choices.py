@@ -18,7 +18,7 @@ from lmgauge.records.formats import FORMATS_OF_RECORDS
 from lmgauge.tasks.tokenizers import TOKENIZERS
 from tests.reference.ngram import KINDS as REFERENCE_KINDS
 
-SOURCE = Path(choices.__file__).parent
+SOURCE = Path(choices.__file__).parent.parent
 LISTS = {
     name: tuple(get_args(values) or values)
     for name, values in vars(choices).items()
@@ -65,7 +65,7 @@ def test_no_list_is_typed_again() -> None:
 
 def test_a_table_of_choices_has_all_of_them() -> None:
     """What is done for each choice, by its name: a table that knows three of them and not the fourth is refused here."""
-    in_parts = {"distributions/columns.py", "tasks/tokenizers.py"}  # topN is a pattern; two tables, compared below
+    in_parts = {"scores/distributions/columns.py", "tasks/tokenizers.py"}  # topN is a pattern; two tables, compared below
     lists = [set(values) for values in LISTS.values()]
     places = [
         f"{path.relative_to(SOURCE)}:{line}: {sorted(words)}"

@@ -30,7 +30,7 @@ HEAVY_STANDARD = {
 
 NOT_FOR_HELP = {
     *("concurrent.futures", "decimal", "fractions", "hashlib", "json", "logging", "pathlib", "tempfile"),
-    *("context_policy", "files", "json_text", "places", "protocols", "report", "temporaries", "threads"),
+    *("base.files", "base.json_text", "base.paths", "base.temporaries", "base.threads", "report", "scores.context_policy"),
 }
 """What a page of help does without: parts of the standard library, and modules of ours."""
 
