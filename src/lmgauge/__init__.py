@@ -20,7 +20,6 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
-from lmgauge.base import display
 from lmgauge.base.public_names import homes_of
 
 if sys.byteorder != "little" or sys.maxsize < 2**32:
@@ -39,7 +38,8 @@ _OF_ALL = ("results", "settings", "models", "sharding", "errors")
 
 __all__ = sorted(_HOMES)
 
-display.renderers = "lmgauge.report"
+RENDERERS = "lmgauge.report"
+"""What shows results: read by `base.display`, which knows no room above it."""
 
 
 def __getattr__(name: str) -> object:

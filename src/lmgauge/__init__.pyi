@@ -60,3 +60,4 @@ from lmgauge.text.documents import Corpus as Corpus
 from lmgauge.text.vocabulary import Vocabulary as Vocabulary
 
 __all__: list[str]
+RENDERERS: str

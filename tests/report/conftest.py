@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.api.installation.checkups import checkup
+from tests.api.checkups import checkup
 from tests.tasks.share import Share, compared, grouped
 
 import lmgauge

@@ -211,7 +211,6 @@ def _key(version: str) -> tuple[tuple[int, ...], bool] | None:
     return tuple(map(int, numbers)), _BEFORE_RELEASE.match(match[2]) is None
 
 
-# -----------------------------------------------------------------------------------------------------------------------
 _SECONDS = 120.0
 _LONGEST = 200
 _PASSED = 42

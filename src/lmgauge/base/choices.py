@@ -83,7 +83,6 @@ Program = Literal["lm-evaluation-harness", "vllm", "openai", "llama.cpp", "srilm
 PROGRAMS: tuple[Program, ...] = get_args(Program)
 """Whose output `lmgauge import` reads; the last is any that writes a table of lmgauge's form."""
 LogUnit = Literal["nats", "bits", "log10"]
-LOG_UNITS: tuple[LogUnit, ...] = get_args(LogUnit)
 
 DISTRIBUTION_COLUMNS = ("entropy", "rank", "topN", "moments", "mass")
 """Columns of the score table that look at the whole distribution of each event."""

@@ -1,7 +1,7 @@
 """What every result can do besides being data: print as its table, show in a notebook, draw its charts, write its page."""
 
 # A result knows no renderer, as the rooms of results lie below `report`: what shows it is loaded when something is to be
-# shown, from the package that the door (`lmgauge/__init__.py`) names in `renderers`.
+# shown, from the package that the door (`lmgauge/__init__.py`) names in `RENDERERS`.
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
+import lmgauge
 from lmgauge.base.errors import MissingExtraError
 from lmgauge.base.escaping import visible
 
@@ -20,12 +21,9 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 160
 VEGA_LITE = "application/vnd.vegalite.v5+json"
 
-renderers = ""
-"""The package of the renderers."""
-
 
 def _renderer(module: str) -> Any:
-    return import_module(f"{renderers}.{module}")
+    return import_module(f"{lmgauge.RENDERERS}.{module}")
 
 
 class Displayable:

@@ -88,7 +88,6 @@ def interval_columns(interval: Any) -> dict[str, float | str | None]:
     return {f"interval_{part}": getattr(interval, part, None) for part in ("low", "high", "unit")}
 
 
-# -----------------------------------------------------------------------------------------------------------------------
 T = TypeVar("T")
 
 

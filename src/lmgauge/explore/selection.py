@@ -84,7 +84,6 @@ class Search:
         return matches
 
 
-# -----------------------------------------------------------------------------------------------------------------------
 Floats = NDArray[np.float64]
 Places = NDArray[np.signedinteger[Any]]
 

@@ -112,7 +112,6 @@ async def body_of(request: Request) -> bytes:
     return body
 
 
-# -----------------------------------------------------------------------------------------------------------------------
 with needing("starlette", extra="explore"):
     from starlette.concurrency import run_in_threadpool
     from starlette.exceptions import HTTPException

@@ -173,7 +173,6 @@ def mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return state ^ (state >> np.uint64(31))
 
 
-# -----------------------------------------------------------------------------------------------------------------------
 DEFAULT_RESAMPLES = 1_000
 """Of the bootstrap."""
 

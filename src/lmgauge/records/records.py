@@ -59,7 +59,6 @@ def utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-# -----------------------------------------------------------------------------------------------------------------------
 BLOCK_BYTES = 1 << 22
 """About how much of a file is parsed at a time, where nobody says."""
 MAX_RECORD_BYTES = 1 << 30
