@@ -218,7 +218,3 @@ def _call_by_hand(calls: dict[str, list[Call]]) -> None:
     """Call what a short use does not reach, with parts of other calls."""
     for source, contexts in [call[:2] for call in calls["fill_distributions"]]:
         _native.divergences(source, contexts, source, contexts, np.empty(len(contexts)))
-    rows, rules = calls["find_separators"][0][:2]
-    events = len(rows[5])
-    context, begins, lengths = (np.empty(events, np.int64) for _ in range(3))
-    _native.place_separators(rows, rules, context, begins, lengths, np.empty(events, np.uint8))
