@@ -60,7 +60,8 @@ def _refuse_other_tokenizer(model: LanguageModel, to: LanguageModel, name: str, 
     if model.tokenizer.fingerprint != to.tokenizer.fingerprint:
         raise InputError(
             f"{name} cuts text by the tokenizer {model.tokenizer.name!r}, {other} by {to.tokenizer.name!r}, whose tokens "
-            "are other events; train both with the same --tokenizer, or compare them in bits per byte (lmgauge compare)"
+            "are not the same events; train both with the same --tokenizer, or compare them in bits per byte "
+            "(lmgauge compare)"
         )
 
 
