@@ -379,10 +379,9 @@ def needs_union(models: Sequence[LanguageModel]) -> bool:
     (True, False)
     """
     # Networks are never asked: what they know decides how they cut text.
-    first = models[0]
     if any(model.tokens is not None for model in models):
         return False
-    return any(model.vocabulary.fingerprint != first.vocabulary.fingerprint for model in models)
+    return len({model.vocabulary.fingerprint for model in models}) > 1
 
 
 def over_union(models: Sequence[LanguageModel]) -> tuple[LanguageModel, ...]:
