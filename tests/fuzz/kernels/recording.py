@@ -177,7 +177,7 @@ def _keep(folder: Path, model: Any, lines: list[str]) -> None:
     lmgauge.load_model(folder / "whole.arpa")
     model.save(folder / "whole")
     lmgauge.load_model(folder / "whole")
-    forms = [KenlmForm(), KenlmForm(True), KenlmForm(True, (4, 4)), KenlmForm(True, (4, 4), 8), KenlmForm(True, None, 8)]
+    forms = [KenlmForm(), KenlmForm(True), KenlmForm(True, (4, 4))]
     for number, form in enumerate(forms):
         path = folder / f"{number}.binary"
         write_kenlm(model, path, form)
