@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmgauge.report.blocks import ChartData, Column, Document, Heading, Lines, Table, Text, labels, notes, series
+from lmgauge.report.blocks import Column, Document, Heading, Lines, Table, Text, labels, notes
+from lmgauge.report.surprisal import surprisal_chart
 
 if TYPE_CHECKING:
     from lmgauge.numerics.information.calculation import CalcResult
 
-_MOST_BARS = 60
 _EVENTS = ("cross-entropy = -(log-probability) / events",)
 _FIGURES = ("bits per event = cross-entropy / ln 2", "perplexity = exp(cross-entropy) = 2^(bits per event)")
 _DISTRIBUTIONS = ("H(p, q) = H(p) + KL(p || q)", "perplexity = 2^H(p, q)")
@@ -23,10 +23,11 @@ def blocks(result: CalcResult, *, steps: bool = False) -> Document:
     Args:
         steps: show the working, line by line.
     """
-    figures = Lines(result.lines())
+    chart = surprisal_chart([token.token for token in result.tokens] or [""] * len(result.bits), result.bits)
+    first = (*_tokens(result), *chart, Lines(result.lines()))
     if not steps:
-        return (*_tokens(result), figures, *notes(_definitions(result)))
-    return (*_tokens(result), figures, Heading("Steps"), *map(Text, result.steps), *notes([_ROUNDED]))
+        return (*first, *notes(_definitions(result)))
+    return (*first, Heading("Steps"), *map(Text, result.steps), *notes([_ROUNDED]))
 
 
 def _tokens(result: CalcResult) -> Document:
@@ -38,15 +39,7 @@ def _tokens(result: CalcResult) -> Document:
         Column("log-probability", [f"{token.log_probability:.6g}" for token in result.tokens], unit="nats"),
         Column("surprisal", [f"{token.bits:.6g}" for token in result.tokens], unit="bits"),
     )
-    return (Table(columns), *_surprisals(result))
-
-
-def _surprisals(result: CalcResult) -> Document:
-    if not 1 < len(result.tokens) <= _MOST_BARS:
-        return ()
-    names = [f"{i}. {token.token}" for i, token in enumerate(result.tokens, 1)]
-    bits = series("surprisal", names, [token.bits for token in result.tokens])
-    return (ChartData("surprisal", "Surprisal of each token", "token", "surprisal", "bits", (bits,), kind="bars"),)
+    return (Table(columns),)
 
 
 def _definitions(result: CalcResult) -> tuple[str, ...]:
