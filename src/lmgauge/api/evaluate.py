@@ -105,8 +105,10 @@ def evaluate(
     results = evaluated(models, names, corpus, outputs, words, by_group=by_group, threads=threads, scoring=scoring)
     if corpus.rereadable or outputs.output is not None:
         folders = [None] * len(names) if outputs.output is None else run_targets(os.fspath(outputs.output), names)
-        parts = zip(models_named, models, names, folders, strict=True)
-        scores = {name: folder or _scoring_again(given, model, name, corpus, scoring) for given, model, name, folder in parts}
+        scores = {
+            name: folder or _scoring_again(given, one, name, corpus, scoring)
+            for given, one, name, folder in zip(models_named, models, names, folders, strict=True)
+        }
         results = Evaluations(tuple(replace(one, scores=scores[one.model]) for one in results))
     several = isinstance(model, (Sequence, Mapping)) and not isinstance(model, str)
     return results if several or by_group else results.items[0]
@@ -126,7 +128,7 @@ def _scoring_again(
         if (again := held()) is None:
             raise UsageError(f"the network of {name} is not in memory any more: {inputs.KEEP_SCORES}")
         evaluated(inputs.load_models([again], scoring), [name], corpus, Outputs(output=folder), scoring=scoring)
-        return replace(open_run(folder), text=corpus)
+        return replace(open_run(os.fspath(folder)), text=corpus)
 
     return scored_again
 

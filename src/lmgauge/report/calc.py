@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lmgauge.report.blocks import Column, Document, Heading, Lines, Table, Text, labels, notes
-from lmgauge.report.surprisal import surprisal_chart
+from lmgauge.report.blocks import ChartData, Column, Document, Heading, Lines, Table, Text, labels, notes, series
 
 if TYPE_CHECKING:
     from lmgauge.numerics.information.calculation import CalcResult
 
+_MOST_BARS = 60
 _EVENTS = ("cross-entropy = -(log-probability) / events",)
 _FIGURES = ("bits per event = cross-entropy / ln 2", "perplexity = exp(cross-entropy) = 2^(bits per event)")
 _DISTRIBUTIONS = ("H(p, q) = H(p) + KL(p || q)", "perplexity = 2^H(p, q)")
@@ -28,6 +29,15 @@ def blocks(result: CalcResult, *, steps: bool = False) -> Document:
     if not steps:
         return (*first, *notes(_definitions(result)))
     return (*first, Heading("Steps"), *map(Text, result.steps), *notes([_ROUNDED]))
+
+
+def surprisal_chart(tokens: Sequence[str], bits: Sequence[float]) -> Document:
+    """Return a bar for each event, named by its number and its token; nothing for one event, or for too many."""
+    if not 1 < len(tokens) <= _MOST_BARS:
+        return ()
+    names = [f"{number}. {token}" if token else str(number) for number, token in enumerate(tokens, 1)]
+    bars = (series("surprisal", names, bits),)
+    return (ChartData("surprisal", "Surprisal of each token", "token", "surprisal", "bits", bars, kind="bars"),)
 
 
 def _tokens(result: CalcResult) -> Document:

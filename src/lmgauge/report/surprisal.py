@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.report import blocks as doc
+from lmgauge.report.calc import surprisal_chart
 from lmgauge.report.formats import counted, number
 from lmgauge.scores import KINDS, OOV, SPELLED
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from lmgauge.models.scored_text import ScoredText, ScoredTexts
 
 # -- strings ------------------------------------------------------------------------------------------------------------
-_MOST_BARS = 60
 _UNKNOWN = {KINDS[OOV]: "unknown word", KINDS[SPELLED]: "unknown word, spelled"}
 
 
@@ -34,15 +33,6 @@ def text_blocks(scored: ScoredText) -> doc.Document:
     total = f"{counted(len(scored), 'event')}, {number(scored.log_probability)} nats{perplexity}"
     bits = [nats_to_bits(-logprob) for logprob in scored.logprobs]
     return (*_scored_text(scored), doc.Table(tuple(columns)), *surprisal_chart(scored.tokens, bits), doc.Text(total))
-
-
-def surprisal_chart(tokens: Sequence[str], bits: Sequence[float]) -> doc.Document:
-    """Return a bar for each event, named by its number and its token; nothing for one event, or for too many."""
-    if not 1 < len(tokens) <= _MOST_BARS:
-        return ()
-    names = [f"{number}. {token}" if token else str(number) for number, token in enumerate(tokens, 1)]
-    bars = (doc.series("surprisal", names, bits),)
-    return (doc.ChartData("surprisal", "Surprisal of each token", "token", "surprisal", "bits", bars, kind="bars"),)
 
 
 def _scored_text(scored: ScoredText) -> doc.Document:
