@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -10,8 +11,9 @@ from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.results import ROUNDING, Comparison, Comparisons, Difference
 from lmgauge.numerics.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import in_words, p_equals, percent
+from lmgauge.report.formats import in_words, listed, number, p_equals, percent
 from lmgauge.report.slices import example_blocks, slice_blocks
 
 Figure = doc.Number | doc.Range
@@ -190,6 +192,17 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
 
 def details_of(comparison: Comparison) -> doc.Document:
     """Return where the difference comes from: slices of the text, then the tokens and segments that differ most."""
+    return (*slices_of(comparison), *examples_of(comparison))
+
+
+def slices_of(comparison: Comparison) -> doc.Document:
+    """Return a table and charts for each way to cut the text."""
+    names = (comparison.first, comparison.second)
+    return tuple(block for part in comparison.slices for block in slice_blocks(part, names))
+
+
+def examples_of(comparison: Comparison) -> doc.Document:
+    """Return the tokens and segments that differ most."""
     names = (comparison.first, comparison.second)
     examples = (
         ("Tokens where {} loses most", comparison.tokens_lost),
@@ -197,8 +210,120 @@ def details_of(comparison: Comparison) -> doc.Document:
         ("Segments where {} loses most", comparison.segments_lost),
         ("Segments where {} wins most", comparison.segments_won),
     )
-    slices = [block for part in comparison.slices for block in slice_blocks(part, names)]
-    return (*slices, *(block for title, those in examples for block in example_blocks(title.format(names[1]), those, names)))
+    return tuple(block for title, those in examples for block in example_blocks(title.format(names[1]), those, names))
+
+
+# -- three models or more -----------------------------------------------------------------------------------------------
+STATES: dict[str, doc.Mark] = {
+    "real": doc.Mark("real", "good"),
+    "chance": doc.Mark("may be chance", "unknown"),
+    "equal": doc.Mark("equal", "fact"),
+    "untested": doc.Mark("not tested", "unknown"),
+    "doubted": doc.Mark("in doubt", "unknown"),
+}
+"""What a difference from the best model is."""
+_NUMBERS = ("three", "four", "five", "six", "seven", "eight", "nine")
+_MOST_NAMED = 5
+
+
+def ranked(comparisons: Comparisons, metric: str) -> dict[str, tuple[Comparison, Difference, str]]:
+    """Return by name each model that a figure ranks below the first: its comparison, its difference, and what that is."""
+    # A lower bound, an infinite figure and one that may not be compared have no rank.
+    pairs = {}
+    for item in comparisons:
+        gap = next((one for one in item.differences if one.metric == metric), None)
+        if gap is None or item.part != WHOLE or not item.verdict(metric).comparable:
+            continue
+        if not any(isinstance(value, LowerBound) or math.isinf(value) for value in (gap.first, gap.second)):
+            pairs[item.second] = (item, gap, _state(item, gap))
+    return pairs
+
+
+def _state(item: Comparison, gap: Difference) -> str:
+    if item.doubts:
+        return "doubted"
+    if item.within_rounding or gap.first == gap.second:
+        return "equal"
+    return {True: "real", False: "chance", None: "untested"}[item.significant]
+
+
+def lowered(difference: float, metric: str) -> float:
+    """Return by how much the first of two is lower: of perplexity the share, else bits."""
+    return 1 - 1 / difference if metric == "perplexity" else difference
+
+
+def _lowered(gap: Difference) -> str:
+    value = lowered(gap.difference, gap.metric)
+    if gap.metric != "perplexity":
+        return f"{number(value)} {TITLES[gap.metric]}"
+    return percent(value, min(2, max(0, 1 - math.floor(math.log10(max(1e-9, 100 * abs(value)))))))
+
+
+def ranking(comparisons: Comparisons, metric: str) -> doc.Verdict:
+    """Return which of three models or more is best, by how much it beats each other one, and which of that is real."""
+    pairs = ranked(comparisons, metric)
+    states = {state for _, _, state in pairs.values()}
+    clear = "real" in states and states <= {"real", "equal"}
+    level: doc.Level = "good" if clear and len(pairs) == len(comparisons) else "unknown"
+    return doc.Verdict(level, " ".join(_ranking(comparisons, metric, pairs, clear)))
+
+
+def _ranking(
+    comparisons: Comparisons, metric: str, pairs: dict[str, tuple[Comparison, Difference, str]], clear: bool
+) -> Iterator[str]:
+    if not pairs:
+        yield f"These {len(comparisons.runs)} models have no order: no figure may be compared between all of them."
+        return
+    best, title = comparisons.runs[0], TITLES[metric]
+    value = next(gap.first for _, gap, _ in pairs.values())
+    others = [item for item in comparisons if item.second not in pairs]
+    what = f"predicts best: {title}" if clear else f"has the lowest {title},"
+    figure = number(value, 4 if metric != "perplexity" else 0 if value >= 100 else 2)
+    yield f"{'Of those with a rank ' * bool(others)}{best} {what} {figure}."
+    by_state: dict[str, list[tuple[Comparison, Difference]]] = {}
+    for item, gap, state in pairs.values():
+        by_state.setdefault(state, []).append((item, gap))
+    if real := by_state.get("real"):
+        yield _beaten(real, len(comparisons))
+    if chance := by_state.get("chance"):
+        each = [f"{item.second} ({_lowered(gap)}, {p_equals(item.p_value_holm or 0.0)})" for item, gap in chance]
+        yield f"It may be lower by chance than {listed(each)}."
+    if untested := by_state.get("untested"):
+        each = [f"{item.second} by {_lowered(gap)}" for item, gap in untested]
+        yield f"It is lower than {listed(each)}; this is not tested, for want of six documents or segments."
+    if equal := by_state.get("equal"):
+        yield f"Equal within the rounding of scores: {listed([item.second for item, _ in equal])}."
+    for item, _ in by_state.get("doubted", ()):
+        yield from (*item.doubts, f"So there is no verdict on {item.second}.")
+    for item in others:
+        yield f"{item.second} has no rank: {_unranked(item, metric)}."
+
+
+def _beaten(real: Sequence[tuple[Comparison, Difference]], models: int) -> str:
+    most = max(item.p_value_holm or 0.0 for item, _ in real)
+    first, count = real[0][0], len(real)
+    p = p_equals(most) if count == 1 else p_equals(most).replace("=", "≤")
+    adjusted = f", adjusted for {models} comparisons (Holm)" if models > 1 else ""
+    unit = first.unit if first.unit == DOCUMENTS else "segments"
+    gaps = [_lowered(gap) for _, gap in real]
+    named = listed([f"{item.second} by {gap}" for (item, _), gap in zip(real, gaps, strict=True)])
+    if count > _MOST_NAMED:
+        in_order = sorted(real, key=lambda pair: pair[1].difference)
+        least, furthest = (f"{_lowered(gap)} ({item.second})" for item, gap in (in_order[0], in_order[-1]))
+        named = f"{count} models by {least} to {furthest}"
+    all_real = {1: "the difference is", 2: "both differences are"}.get(
+        count, f"all {_NUMBERS[count - 3] if count < 10 else count} differences are"
+    )
+    return f"It beats {named}; {all_real} real ({p}{adjusted}, {first.units:,} paired {unit})."
+
+
+def _unranked(item: Comparison, metric: str) -> str:
+    if reasons := item.verdict(metric).reasons:
+        return reasons[0]
+    if item.part == WHOLE and item.lower_bounds[1] and metric != "perplexity":
+        return "its figure is only a lower bound"
+    gap = next((one for one in item.differences if one.metric == metric), None)
+    return "an event has probability zero" if gap is not None and math.isinf(gap.second) else "only a part may be compared"
 
 
 # -- recipes through several runs ---------------------------------------------------------------------------------------

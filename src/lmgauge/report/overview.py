@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from lmgauge.evaluation.comparison.results import Comparisons
 from lmgauge.evaluation.diagnosis.results import Diagnosis
-from lmgauge.evaluation.overview import GroupMatrix, Overview, group_matrix
+from lmgauge.evaluation.overview import GroupMatrix, Overview, group_matrix, step_numbers
 from lmgauge.evaluation.passages import ScoreHistogram
-from lmgauge.evaluation.results import Evaluation, comparison_notes
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.numerics.figures import TITLES
 from lmgauge.report import audit as audits
 from lmgauge.report import blocks as doc
 from lmgauge.report import comparison, diagnosis, evaluations
@@ -28,15 +29,16 @@ def _of_one(overview: Overview) -> Iterator[doc.Block]:
     (diagnosed,) = overview.diagnoses
     yield verdict(diagnosed)
     yield from _seal(overview)
-    yield from evaluations.blocks([diagnosed.evaluation])
+    figures = evaluations.blocks([diagnosed.evaluation])
+    yield from (block for block in figures if not isinstance(block, doc.Signature))
     parts = diagnosis.parts(diagnosed)
     yield from _section("What the number is worth", parts["baselines"])
     yield from _section("Where the bits go", (*parts["spelling"], *parts["slices"]))
-    yield from _section("How segments differ", (*_histogram(overview), *parts["segments"]))
-    yield from _section("Which events are hard", (*parts["events"], *parts["unseen"]))
     yield from _section("How far it may be believed", (*parts["calibration"], *parts["ranks"]))
-    yield from _text(overview)
-    yield from _section("What is not shown", doc.notes((*diagnosed.notes, *overview.passages.notes)))
+    yield from _folded("How segments differ", (*_histogram(overview), *parts["segments"]))
+    yield from _folded("Which events are hard", (*parts["events"], *parts["unseen"]))
+    yield from _folded("Signature", [block for block in figures if isinstance(block, doc.Signature)])
+    yield from _text(overview, diagnosed.notes)
 
 
 def verdict(diagnosed: Diagnosis) -> doc.Verdict:
@@ -92,27 +94,111 @@ def _seal(overview: Overview) -> doc.Document:
 def _of_several(overview: Overview) -> Iterator[doc.Block]:
     compared = overview.comparisons
     assert compared is not None
-    yield from (comparison.verdict(item, len(compared)) for item in compared)
+    pairs = comparison.ranked(compared, overview.ranked_by)
+    if len(compared) > 1:
+        yield comparison.ranking(compared, overview.ranked_by)
+    yield from () if pairs else (comparison.verdict(item, len(compared)) for item in compared)
     yield from _seal(overview)
-    results = [diagnosed.evaluation for diagnosed in overview.diagnoses]
-    named = [replace(result, model=name) for result, name in zip(results, overview.runs, strict=True)]
-    each = evaluations.blocks(named)
-    charted = any(isinstance(block, doc.ChartData) for block in each)
-    yield from _section("The models, each on its own", (*each, *(() if charted else _forest(overview))))
-    yield from _curve(overview)
+    steps = step_numbers(overview.runs) if len(overview.runs) > 2 else []
+    order = sorted(range(len(overview.runs)), key=lambda i: steps[i] if steps else i)
+    named = [replace(overview.diagnoses[i].evaluation, model=overview.runs[i]) for i in order]
+    figures, *each = evaluations.blocks(named)
+    signatures = [block for block in each if isinstance(block, doc.Signature)]
+    charts = [block for block in each if isinstance(block, doc.ChartData)] or list(_forest(overview))
+    notes = [block for block in each if isinstance(block, doc.Text)]
+    curve = list(_curve(overview, steps))
+    yield doc.Heading("The models")
+    yield _ranking_table(overview, order) if pairs else figures
+    yield from curve or charts
+    yield from _differences(overview, order) if pairs else ()
+    yield from notes
     matrix = group_matrix(overview.diagnoses, compared)
     if matrix is not None:
         yield from _section("Group by group", tuple(_matrix(matrix, overview)))
-    for item in compared:
-        yield from _section(comparison.title(item), tuple(comparison.figures_of(item)))
-    yield from _section("What has to agree", (comparison.agreements_of(compared),))
     pair = compared[0]
     if matrix is not None:
         pair = replace(pair, slices=tuple(slices for slices in pair.slices if slices.name != "group"))
-    yield from _section(f"Where {pair.second} and {pair.first} differ", comparison.details_of(pair))
-    yield from _section("How segments differ", tuple(_histogram(overview)))
+    yield from _section(f"Where {pair.second} and {pair.first} differ", comparison.slices_of(pair))
+    yield from _folded(f"Examples: {pair.second} and {pair.first}", comparison.examples_of(pair))
+    yield from _folded("How segments differ", tuple(_histogram(overview)))
+    yield from _folded("Pair by pair", tuple(_pairs(compared, pairs)), folded=bool(pairs))
+    yield from _folded("What has to agree", (comparison.agreements_of(compared),))
+    yield from _folded("All figures and signatures" if pairs else "Signatures", (*([figures] if pairs else []), *signatures))
     yield from _text(overview)
-    yield from _section("What is not shown", doc.notes(overview.passages.notes))
+
+
+def _folded(title: str, content: Sequence[doc.Block], *, folded: bool = True) -> doc.Document:
+    return (doc.Heading(title, folded=folded), *content) if content else ()
+
+
+def _pairs(compared: Comparisons, verdicts_too: object) -> Iterator[doc.Block]:
+    # Of each pair its verdict, where the page does not begin with it, and its figures.
+    for item in compared:
+        if verdicts_too:
+            yield doc.Text(comparison.verdict(item, len(compared)).text)
+        for block in comparison.figures_of(item):
+            yield replace(block, title=comparison.title(item)) if isinstance(block, doc.Table) else block
+
+
+def _ranking_table(overview: Overview, order: Sequence[int]) -> doc.Table:
+    # Rows in the order of the page; the rank is that of the figure.
+    compared, metric = overview.comparisons, overview.ranked_by
+    assert compared is not None
+    best, perplexity = compared.runs[0], metric == "perplexity"
+    pairs = comparison.ranked(compared, metric)
+    ranks = [best, *sorted(pairs, key=lambda name: pairs[name][1].second)]
+    names = [overview.runs[i] for i in order]
+    results = [overview.diagnoses[i] for i in order]
+    digits = 2 if perplexity else 4
+    form: doc.Form = "percent" if perplexity else "number"
+    gaps = [pairs[name][1] if name in pairs else None for name in names]
+    lower = [None if gap is None else comparison.lowered(gap.difference, metric) for gap in gaps]
+    between = [
+        gap.interval.mapped(lambda value: comparison.lowered(value, metric)) if gap is not None and gap.interval else None
+        for gap in gaps
+    ]
+    ends = [one.evaluation.interval if perplexity else one.interval for one in results]
+    p_values = [pairs[name][0].p_value_holm if name in pairs else None for name in names]
+    columns = (
+        doc.Column("rank", [str(ranks.index(name) + 1) if name in ranks else "–" for name in names]),
+        doc.labels("model", names),
+        doc.numbers(TITLES[metric], [getattr(one.evaluation, metric) for one in results], digits),
+        doc.Column("95 % interval", [doc.between(end, digits) for end in ends], 2),
+        doc.numbers("best is lower by", lower, digits, form),
+        doc.Column("95 % interval", [doc.between(end, digits, form) for end in between], 1),
+        doc.numbers("p (Holm)", p_values, form="p"),
+        doc.Column("difference", [_state(name, best, pairs) for name in names], align="left"),
+    )
+    where = ", which is not the last step" if step_numbers(overview.runs) and best != names[-1] else ""
+    footnote = f"The best is {best}{where}; each other model is compared with it, on the same text."
+    return doc.Table(columns, bold=(names.index(best),), footnotes=(footnote,))
+
+
+def _state(name: str, best: str, pairs: Mapping[str, tuple[object, object, str]]) -> doc.Cell:
+    if name in pairs:
+        return comparison.STATES[pairs[name][2]]
+    return doc.Mark("best", "fact") if name == best else doc.Mark("no rank", "unknown")
+
+
+def _differences(overview: Overview, order: Sequence[int]) -> Iterator[doc.ChartData]:
+    # By how much the best is lower than each other, in the order of the table.
+    compared, metric = overview.comparisons, overview.ranked_by
+    assert compared is not None
+    pairs, scale = comparison.ranked(compared, metric), 100.0 if metric == "perplexity" else 1.0
+    names = [name for name in (overview.runs[i] for i in order) if name in pairs or name == compared.runs[0]]
+    gaps = [pairs[name][1] if name in pairs else None for name in names]
+
+    def drawn(value: float) -> float:
+        return scale * comparison.lowered(value, metric)
+
+    ends = [None if gap is None or gap.interval is None else gap.interval.mapped(drawn) for gap in gaps]
+    y = [0.0 if gap is None else drawn(gap.difference) for gap in gaps]
+    title, unit = f"How much lower {compared.runs[0]} is", "%" if metric == "perplexity" else "bits"
+    note = "an interval that holds 0 may be chance"
+    made = doc.differences(
+        "difference", title, "model", f"{TITLES[metric]} lower by", unit, [doc.series("lower", names, y, ends)]
+    )
+    yield replace(made, better="", note=note)
 
 
 def _forest(overview: Overview) -> Iterator[doc.Block]:
@@ -123,54 +209,24 @@ def _forest(overview: Overview) -> Iterator[doc.Block]:
     bits = [diagnosed.evaluation.bits_per_byte for diagnosed in diagnoses]
     series = doc.series("bits per byte", names, bits, [diagnosed.interval for diagnosed in diagnoses])
     title = "Bits per byte with 95 % intervals"
-    note = "models on the same text differ less than their intervals suggest: the verdict above is of their difference"
-    chart = doc.ChartData("bits-per-byte", title, "model", "bits per byte", "bits", (series,), kind="intervals", note=note)
-    yield replace(chart, better="lower")
+    chart = doc.ChartData("bits-per-byte", title, "model", "bits per byte", "bits", (series,), kind="intervals")
+    yield replace(chart, better="lower", note=evaluations.PAIRED)
 
 
-def _curve(overview: Overview) -> doc.Document:
+def _curve(overview: Overview, steps: Sequence[int]) -> Iterator[doc.ChartData]:
     # Bits per byte (or perplexity) against steps, where the names of the runs differ by one number only.
-    steps = step_numbers(overview.runs)
-    if len(steps) < 3:
-        return ()
+    if not steps:
+        return
     in_order = sorted(zip(steps, overview.runs, overview.diagnoses, strict=True), key=lambda row: row[0])
     numbers, names, diagnoses = zip(*in_order, strict=True)
     results = [diagnosed.evaluation for diagnosed in diagnoses]
-    by_bytes = all(result.bits_per_byte is not None for result in results)
-    if any(result.bits_per_byte_is_bound for result in results):  # perplexities, if these may be compared
-        by_bytes = by_bytes and bool(comparison_notes(results))
-    values = tuple(_finite(result.bits_per_byte if by_bytes else result.perplexity) for result in results)
-    ends = [
-        d.interval if by_bytes else r.interval and (r.interval.low, r.interval.high)
-        for d, r in zip(diagnoses, results, strict=True)
-    ]
+    by_bytes = overview.ranked_by != "perplexity" and all(result.bits_per_byte is not None for result in results)
+    values = [_finite(result.bits_per_byte if by_bytes else result.perplexity) for result in results]
+    ends = [d.interval if by_bytes else r.interval for d, r in zip(diagnoses, results, strict=True)]
     figure = "bits per byte" if by_bytes else "perplexity"
-    between = doc.Column("95 % interval", [doc.between(pair, 4 if by_bytes else 2) for pair in ends])
-    table = doc.Table(
-        (doc.labels("model", names), doc.numbers("step", numbers, form="count"), doc.numbers(figure, values, 4), between)
-    )
-    low, high = (tuple(None if pair is None else _finite(pair[i]) for pair in ends) for i in (0, 1))
-    series = doc.Series(figure, tuple(map(float, numbers)), values, low, high, tuple(names))
-    chart = doc.ChartData(
-        "steps", f"{figure.capitalize()} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower"
-    )  # fmt: skip
-    return (doc.Heading("Step by step"), table, chart)
-
-
-_STEPS = re.compile(r"(?:step|steps|epoch|checkpoint|ckpt|iter|iteration|update)s?[-_ =.]*$", re.IGNORECASE)
-
-
-def step_numbers(names: Sequence[str]) -> list[int]:
-    """Return the numbers of steps, epochs or checkpoints by which names differ; empty where they differ by anything else."""
-    parts = [re.split(r"([0-9]{1,15})", name) for name in names]
-    if len({len(part) for part in parts}) != 1:
-        return []
-    differ = [i for i, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
-    if len(differ) != 1 or differ[0] % 2 == 0:
-        return []
-    if not _STEPS.search(parts[0][differ[0] - 1]):
-        return []
-    return [int(part[differ[0]]) for part in parts]
+    series = replace(doc.series(figure, tuple(map(float, numbers)), values, ends), names=tuple(names))
+    title, unit = f"{figure.capitalize()} by step", "bits" if by_bytes else ""
+    yield doc.ChartData("steps", title, "step", figure, unit, (series,), better="lower", note=evaluations.PAIRED)
 
 
 def _finite(value: float | None) -> float | None:
@@ -244,16 +300,18 @@ def _outside(scores: ScoreHistogram) -> Iterator[str]:
         yield f"{sum(scores.infinite):,} with an event of probability zero are in none"
 
 
-def _text(overview: Overview) -> doc.Document:
+def _text(overview: Overview, notes: Sequence[str] = ()) -> doc.Document:
     passages = overview.passages
+    missing = doc.notes((*notes, *passages.notes))
     if not passages.items:
-        return ()
+        return _section("What is not shown", missing)
     two = len(overview.shown) == 2
     what = (
         f"what {overview.shown[1]} costs beyond {overview.shown[0]}" if two else f"what each token costs {overview.shown[0]}"
     )
     return (
-        doc.Heading("The text"),
+        doc.Heading("The text", folded=True),
         doc.Text(f"Segments of the text, colored by {what}, in bits."),
+        *missing,
         doc.Passages(passages.items, overview.shown, passages.cuts),
     )
