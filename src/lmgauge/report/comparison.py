@@ -272,14 +272,16 @@ def _ranking(
     comparisons: Comparisons, metric: str, pairs: dict[str, tuple[Comparison, Difference, str]], clear: bool
 ) -> Iterator[str]:
     if not pairs:
-        yield f"These {len(comparisons.runs)} models have no order: no figure may be compared between all of them."
+        reasons = [f"{TITLES[one.metric]}: {one.reasons[0]}" for one in comparisons[0].verdicts[:2] if one.reasons]
+        named = f" ({'; '.join(reasons)})" if reasons else ""
+        yield f"These {len(comparisons.runs)} models cannot be ranked: no figure may be compared between all of them{named}."
         return
     best, title = comparisons.runs[0], TITLES[metric]
     value = next(gap.first for _, gap, _ in pairs.values())
     others = [item for item in comparisons if item.second not in pairs]
     what = f"predicts best: {title}" if clear else f"has the lowest {title},"
     figure = number(value, 4 if metric != "perplexity" else 0 if value >= 100 else 2)
-    yield f"{'Of those with a rank ' * bool(others)}{best} {what} {figure}."
+    yield f"{'Of those with a rank, ' * bool(others)}{best} {what} {figure}."
     by_state: dict[str, list[tuple[Comparison, Difference]]] = {}
     for item, gap, state in pairs.values():
         by_state.setdefault(state, []).append((item, gap))

@@ -200,7 +200,7 @@ class Report(Displayable):
 def page_of(overview: Overview, title: str | None = None, runs: Sequence[Any] = (), **options: Any) -> Report:
     """Return the page of what was worked out of runs; its title are their names if there is no other."""
     # runs, options: what it was made of, for the command under the title; what a shell cannot name is left out.
-    from lmgauge.report.overview import blocks
+    from lmgauge.report.overview import blocks, order_on_page
 
     named = {name: _paths(value) for name, value in options.items()}
     words = [word for name, values in named.items() for value in values for word in (f"--{name}", value)]
@@ -208,7 +208,8 @@ def page_of(overview: Overview, title: str | None = None, runs: Sequence[Any] = 
     train = names_in_brief([Path(path).name for path in named.get("train", ())])
     pairs = (("test text", overview.text_name), ("training text", train), ("command", shlex.join(command)))
     about = tuple((name, value) for name, value in pairs if value)
-    return Report(title or names_in_brief(overview.runs), blocks(overview), overview.to_dict(), about)
+    title = title or names_in_brief([overview.runs[i] for i in order_on_page(overview.runs)])
+    return Report(title, blocks(overview), overview.to_dict(), about)
 
 
 def _paths(named: Any) -> list[str]:

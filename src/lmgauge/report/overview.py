@@ -95,23 +95,24 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     compared = overview.comparisons
     assert compared is not None
     pairs = comparison.ranked(compared, overview.ranked_by)
-    if len(compared) > 1:
-        yield comparison.ranking(compared, overview.ranked_by)
-    yield from () if pairs else (comparison.verdict(item, len(compared)) for item in compared)
+    several = len(compared) > 1
+    yield comparison.ranking(compared, overview.ranked_by) if several else comparison.verdict(compared[0], 1)
     yield from _seal(overview)
-    steps = step_numbers(overview.runs) if len(overview.runs) > 2 else []
-    order = sorted(range(len(overview.runs)), key=lambda i: steps[i] if steps else i)
+    order = order_on_page(overview.runs)
     named = [replace(overview.diagnoses[i].evaluation, model=overview.runs[i]) for i in order]
     figures, *each = evaluations.blocks(named)
     signatures = [block for block in each if isinstance(block, doc.Signature)]
     charts = [block for block in each if isinstance(block, doc.ChartData)] or list(_forest(overview))
     notes = [block for block in each if isinstance(block, doc.Text)]
-    curve = list(_curve(overview, steps))
+    curve = list(_curve(overview, order))
     yield doc.Heading("The models")
     yield _ranking_table(overview, order) if pairs else figures
     yield from curve or charts
     yield from _differences(overview, order) if pairs else ()
     yield from notes
+    title = "Pair by pair" if several else comparison.title(compared[0])
+    of_pairs = _folded(title, tuple(_pairs(compared, folded=bool(pairs))), folded=bool(pairs))
+    yield from () if pairs else of_pairs
     matrix = group_matrix(overview.diagnoses, compared)
     if matrix is not None:
         yield from _section("Group by group", tuple(_matrix(matrix, overview)))
@@ -121,21 +122,28 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     yield from _section(f"Where {pair.second} and {pair.first} differ", comparison.slices_of(pair))
     yield from _folded(f"Examples: {pair.second} and {pair.first}", comparison.examples_of(pair))
     yield from _folded("How segments differ", tuple(_histogram(overview)))
-    yield from _folded("Pair by pair", tuple(_pairs(compared, pairs)), folded=bool(pairs))
+    yield from of_pairs if pairs else ()
     yield from _folded("What has to agree", (comparison.agreements_of(compared),))
     yield from _folded("All figures and signatures" if pairs else "Signatures", (*([figures] if pairs else []), *signatures))
     yield from _text(overview)
+
+
+def order_on_page(runs: Sequence[str]) -> list[int]:
+    """Return the places of runs in the order in which a page shows them: that of their steps, if they are checkpoints."""
+    steps = step_numbers(runs) if len(runs) > 2 else []
+    return sorted(range(len(runs)), key=lambda i: steps[i] if steps else i)
 
 
 def _folded(title: str, content: Sequence[doc.Block], *, folded: bool = True) -> doc.Document:
     return (doc.Heading(title, folded=folded), *content) if content else ()
 
 
-def _pairs(compared: Comparisons, verdicts_too: object) -> Iterator[doc.Block]:
-    # Of each pair its verdict, where the page does not begin with it, and its figures.
+def _pairs(compared: Comparisons, *, folded: bool) -> Iterator[doc.Block]:
+    # Of each pair its figures, and its verdict where the page does not begin with it.
     for item in compared:
-        if verdicts_too:
-            yield doc.Text(comparison.verdict(item, len(compared)).text)
+        if len(compared) > 1:
+            verdict = comparison.verdict(item, len(compared))
+            yield doc.Text(verdict.text) if folded else verdict
         for block in comparison.figures_of(item):
             yield replace(block, title=comparison.title(item)) if isinstance(block, doc.Table) else block
 
@@ -213,18 +221,19 @@ def _forest(overview: Overview) -> Iterator[doc.Block]:
     yield replace(chart, better="lower", note=evaluations.PAIRED)
 
 
-def _curve(overview: Overview, steps: Sequence[int]) -> Iterator[doc.ChartData]:
+def _curve(overview: Overview, order: Sequence[int]) -> Iterator[doc.ChartData]:
     # Bits per byte (or perplexity) against steps, where the names of the runs differ by one number only.
-    if not steps:
+    steps = step_numbers(overview.runs)
+    if len(steps) < 3:
         return
-    in_order = sorted(zip(steps, overview.runs, overview.diagnoses, strict=True), key=lambda row: row[0])
-    numbers, names, diagnoses = zip(*in_order, strict=True)
+    diagnoses = [overview.diagnoses[i] for i in order]
     results = [diagnosed.evaluation for diagnosed in diagnoses]
     by_bytes = overview.ranked_by != "perplexity" and all(result.bits_per_byte is not None for result in results)
     values = [_finite(result.bits_per_byte if by_bytes else result.perplexity) for result in results]
     ends = [d.interval if by_bytes else r.interval for d, r in zip(diagnoses, results, strict=True)]
     figure = "bits per byte" if by_bytes else "perplexity"
-    series = replace(doc.series(figure, tuple(map(float, numbers)), values, ends), names=tuple(names))
+    series = doc.series(figure, [float(steps[i]) for i in order], values, ends)
+    series = replace(series, names=tuple(overview.runs[i] for i in order))
     title, unit = f"{figure.capitalize()} by step", "bits" if by_bytes else ""
     yield doc.ChartData("steps", title, "step", figure, unit, (series,), better="lower", note=evaluations.PAIRED)
 

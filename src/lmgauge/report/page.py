@@ -183,13 +183,10 @@ class _Renderer:
                 is_open = False
                 yield self._macros.fold_end()
             is_open |= isinstance(run[0], doc.Heading) and run[0].folded
-            first, *charts = map(self._block, run)
-            if not charts:
-                yield first
-            elif isinstance(run[0], doc.ChartData):
-                yield self._macros.row([first, *charts])
-            else:
-                yield self._macros.beside(first, charts)
+            first, charts = int(not isinstance(run[0], doc.ChartData)), list(map(self._block, run))
+            yield from charts[:first]
+            if charts[first:]:
+                yield self._macros.row(charts[first:])
         if is_open:
             yield self._macros.fold_end()
 

@@ -369,9 +369,11 @@
     for (const sign of plain.querySelectorAll("[aria-hidden]")) sign.remove();
     return plain.textContent.replace(/\s+/g, " ").trim();
   };
-  const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "≥": "$\\geq$", "∞": "$\\infty$", "σ": "$\\sigma$", "×": "$\\times$", "–": "--" };
-  const latex = (text) => text.replace(/[\\~^≥∞σ×–&%$#_{}]/g, (sign) => LATEX[sign] ?? `\\${sign}`);
+  const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$", "≥": "$\\geq$", "∞": "$\\infty$", "σ": "$\\sigma$", "×": "$\\times$", "–": "--" };
+  const latex = (text) => text.replace(/[\\~^<>|≥∞σ×–&%$#_{}]/g, (sign) => LATEX[sign] ?? `\\${sign}`);
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  /* Return a number in full precision, as far as it is shown in the unit of its value. */
+  const exact = (cell) => (cell.matches("td.number") && /^([<>≥] )?[-+]?[\d.,e-]+$/.test(shownOf(cell)) ? cell.dataset.value : shownOf(cell));
   const COPIES = {
     Markdown: (rows, right) => {
       const line = (cells) => `| ${cells.join(" | ")} |`;
@@ -382,7 +384,7 @@
       const [heads, ...body] = rows.map((cells) => `${cells.map((cell) => latex(shownOf(cell))).join(" & ")} \\\\`);
       return [`\\begin{tabular}{${right.map((is) => (is ? "r" : "l")).join("")}}`, "\\toprule", heads, "\\midrule", ...body, "\\bottomrule", "\\end{tabular}"].join("\n");
     },
-    CSV: (rows) => rows.map((cells) => cells.map((cell) => quoted(cell.matches("td.number") ? cell.dataset.value : shownOf(cell))).join(",")).join("\n"),
+    CSV: (rows) => rows.map((cells) => cells.map((cell) => quoted(exact(cell))).join(",")).join("\n"),
   };
   const copied = async (text) => {
     try { await navigator.clipboard.writeText(text); return true; } catch {
