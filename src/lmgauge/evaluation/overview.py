@@ -122,9 +122,8 @@ def overview(
 def _text_name(run: Run, result: Evaluation) -> str:
     read = run.settings.get("text", {})
     paths = [PurePath(path).name for path in read.get("paths", []) if path != "-"] if isinstance(read, dict) else []
-    named = f"{', '.join(paths[:3])}{f' and {len(paths) - 3} more' if len(paths) > 3 else ''}: " if paths else ""
-    size = f", {result.bytes:,} bytes" if result.bytes else ""
-    return f"{named}{result.segments:,} segments, {result.events:,} events{size}"
+    named = [", ".join(paths[:3]) + f" and {len(paths) - 3} more" * (len(paths) > 3)] if paths else []
+    return ": ".join([*named, f"{result.segments:,} segments" + f", {result.bytes or 0:,} bytes" * bool(result.bytes)])
 
 
 Ranking = Literal["", "perplexity", "bits_per_byte"]
@@ -143,12 +142,12 @@ def _in_order(runs: Sequence[Run], diagnoses: Sequence[Diagnosis], ranked_by: Ra
     # infinite figure has no rank; where no figure ranks, runs stay as they are named, or in the order of their steps.
     steps = step_numbers([run.name for run in runs]) if len(runs) > 2 else []
     values = [getattr(diagnosis.evaluation, ranked_by) if ranked_by else None for diagnosis in diagnoses]
-    bounds = [value is None or isinstance(value, LowerBound) or math.isinf(value) for value in values]
-    ranks = sorted(range(len(runs)), key=lambda i: (bounds[i], 0.0 if bounds[i] else values[i]))
+    keys = [math.inf if value is None or isinstance(value, LowerBound) else value for value in values]
+    ranks = sorted(range(len(runs)), key=keys.__getitem__)
     if not steps:
         return ranks
-    by_step = sorted(range(len(runs)), key=lambda i: steps[i])
-    return by_step if all(bounds) else [ranks[0], *(i for i in by_step if i != ranks[0])]
+    by_step = sorted(ranks, key=steps.__getitem__)
+    return by_step if min(keys) == math.inf else [ranks[0], *(i for i in by_step if i != ranks[0])]
 
 
 _STEPS = re.compile(r"(?:step|steps|epoch|checkpoint|ckpt|iter|iteration|update)s?[-_ =.]*$", re.IGNORECASE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from lmgauge.evaluation.comparison.results import Comparisons
 from lmgauge.evaluation.diagnosis.results import Diagnosis
@@ -63,8 +64,6 @@ def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
         between = "" if diagnosed.interval is None else f" (95 %: {in_words(doc.between(diagnosed.interval))})"
         least = "at least " if result.bits_per_byte_is_bound else ""
         yield f"That is {least}{number(float(result.bits_per_byte))} bits per byte{between}."
-    if result.interval is not None and result.independence:
-        yield f"The intervals: {result.independence}."
     yield f"{_COMPARABLE}{_bits_comparable(result)}."
 
 
@@ -79,8 +78,11 @@ def _bits_comparable(result: Evaluation) -> str:
     return "; bits per byte with those of any model on this text"
 
 
-def _section(title: str, content: Sequence[doc.Block]) -> doc.Document:
-    return (doc.Heading(title), *content) if content else ()
+def _section(title: str, content: Sequence[doc.Block], *, folded: bool = False) -> doc.Document:
+    return (doc.Heading(title, folded), *content) if content else ()
+
+
+_folded = partial(_section, folded=True)
 
 
 def _seal(overview: Overview) -> doc.Document:
@@ -94,7 +96,7 @@ def _seal(overview: Overview) -> doc.Document:
 def _of_several(overview: Overview) -> Iterator[doc.Block]:
     compared = overview.comparisons
     assert compared is not None
-    pairs = comparison.ranked(compared, overview.ranked_by)
+    rivals = comparison.ranked(compared, overview.ranked_by)
     several = len(compared) > 1
     yield comparison.ranking(compared, overview.ranked_by) if several else comparison.verdict(compared[0], 1)
     yield from _seal(overview)
@@ -102,17 +104,16 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     named = [replace(overview.diagnoses[i].evaluation, model=overview.runs[i]) for i in order]
     figures, *each = evaluations.blocks(named)
     signatures = [block for block in each if isinstance(block, doc.Signature)]
-    charts = [block for block in each if isinstance(block, doc.ChartData)] or list(_forest(overview))
+    charts = [block for block in each if isinstance(block, doc.ChartData)]
     notes = [block for block in each if isinstance(block, doc.Text)]
-    curve = list(_curve(overview, order))
     yield doc.Heading("The models")
-    yield _ranking_table(overview, order) if pairs else figures
-    yield from curve or charts
-    yield from _differences(overview, order) if pairs else ()
+    yield _ranking_table(overview, rivals, order) if rivals else figures
+    yield from (_by_step(chart, [one.model for one in named]) for chart in charts)
+    yield from [_differences(overview, rivals, order)] if rivals else ()
     yield from notes
     title = "Pair by pair" if several else comparison.title(compared[0])
-    of_pairs = _folded(title, tuple(_pairs(compared, folded=bool(pairs))), folded=bool(pairs))
-    yield from () if pairs else of_pairs
+    of_pairs = _section(title, tuple(_pairs(compared, folded=bool(rivals))), folded=bool(rivals))
+    yield from () if rivals else of_pairs
     matrix = group_matrix(overview.diagnoses, compared)
     if matrix is not None:
         yield from _section("Group by group", tuple(_matrix(matrix, overview)))
@@ -122,9 +123,11 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     yield from _section(f"Where {pair.second} and {pair.first} differ", comparison.slices_of(pair))
     yield from _folded(f"Examples: {pair.second} and {pair.first}", comparison.examples_of(pair))
     yield from _folded("How segments differ", tuple(_histogram(overview)))
-    yield from of_pairs if pairs else ()
+    yield from of_pairs if rivals else ()
     yield from _folded("What has to agree", (comparison.agreements_of(compared),))
-    yield from _folded("All figures and signatures" if pairs else "Signatures", (*([figures] if pairs else []), *signatures))
+    yield from _folded(
+        "All figures and signatures" if rivals else "Signatures", (*([figures] if rivals else []), *signatures)
+    )
     yield from _text(overview)
 
 
@@ -132,10 +135,6 @@ def order_on_page(runs: Sequence[str]) -> list[int]:
     """Return the places of runs in the order in which a page shows them: that of their steps, if they are checkpoints."""
     steps = step_numbers(runs) if len(runs) > 2 else []
     return sorted(range(len(runs)), key=lambda i: steps[i] if steps else i)
-
-
-def _folded(title: str, content: Sequence[doc.Block], *, folded: bool = True) -> doc.Document:
-    return (doc.Heading(title, folded=folded), *content) if content else ()
 
 
 def _pairs(compared: Comparisons, *, folded: bool) -> Iterator[doc.Block]:
@@ -148,94 +147,53 @@ def _pairs(compared: Comparisons, *, folded: bool) -> Iterator[doc.Block]:
             yield replace(block, title=comparison.title(item)) if isinstance(block, doc.Table) else block
 
 
-def _ranking_table(overview: Overview, order: Sequence[int]) -> doc.Table:
+def _ranking_table(overview: Overview, rivals: Mapping[str, comparison.Rival], order: Sequence[int]) -> doc.Table:
     # Rows in the order of the page; the rank is that of the figure.
-    compared, metric = overview.comparisons, overview.ranked_by
-    assert compared is not None
-    best, perplexity = compared.runs[0], metric == "perplexity"
-    pairs = comparison.ranked(compared, metric)
-    ranks = [best, *sorted(pairs, key=lambda name: pairs[name][1].second)]
-    names = [overview.runs[i] for i in order]
-    results = [overview.diagnoses[i] for i in order]
+    metric, best = overview.ranked_by, overview.runs[0]
+    perplexity = metric == "perplexity"
     digits = 2 if perplexity else 4
     form: doc.Form = "percent" if perplexity else "number"
-    gaps = [pairs[name][1] if name in pairs else None for name in names]
-    lower = [None if gap is None else comparison.lowered(gap.difference, metric) for gap in gaps]
-    between = [
-        gap.interval.mapped(lambda value: comparison.lowered(value, metric)) if gap is not None and gap.interval else None
-        for gap in gaps
-    ]
+    ranks = [best, *sorted(rivals, key=lambda name: rivals[name].figure)]
+    names = [overview.runs[i] for i in order]
+    results = [overview.diagnoses[i] for i in order]
     ends = [one.evaluation.interval if perplexity else one.interval for one in results]
-    p_values = [pairs[name][0].p_value_holm if name in pairs else None for name in names]
+    rows = [rivals.get(name) for name in names]
+    states = [row.state if row else "best" if name == best else "unranked" for name, row in zip(names, rows, strict=True)]
     columns = (
         doc.Column("rank", [str(ranks.index(name) + 1) if name in ranks else "–" for name in names]),
         doc.labels("model", names),
         doc.numbers(TITLES[metric], [getattr(one.evaluation, metric) for one in results], digits),
         doc.Column("95 % interval", [doc.between(end, digits) for end in ends], 2),
-        doc.numbers("best is lower by", lower, digits, form),
-        doc.Column("95 % interval", [doc.between(end, digits, form) for end in between], 1),
-        doc.numbers("p (Holm)", p_values, form="p"),
-        doc.Column("difference", [_state(name, best, pairs) for name in names], align="left"),
+        doc.numbers("best is lower by", [row.lower if row else None for row in rows], digits, form),
+        doc.Column("95 % interval", [doc.between(row.interval if row else None, digits, form) for row in rows], 1),
+        doc.numbers("p (Holm)", [row.item.p_value_holm if row else None for row in rows], form="p"),
+        doc.Column("difference", [comparison.STATES[state] for state in states], align="left"),
     )
-    where = ", which is not the last step" if step_numbers(overview.runs) and best != names[-1] else ""
+    where = ", which is not the last step" if step_numbers(names) and best != names[-1] else ""
     footnote = f"The best is {best}{where}; each other model is compared with it, on the same text."
     return doc.Table(columns, bold=(names.index(best),), footnotes=(footnote,))
 
 
-def _state(name: str, best: str, pairs: Mapping[str, tuple[object, object, str]]) -> doc.Cell:
-    if name in pairs:
-        return comparison.STATES[pairs[name][2]]
-    return doc.Mark("best", "fact") if name == best else doc.Mark("no rank", "unknown")
-
-
-def _differences(overview: Overview, order: Sequence[int]) -> Iterator[doc.ChartData]:
+def _differences(overview: Overview, rivals: Mapping[str, comparison.Rival], order: Sequence[int]) -> doc.ChartData:
     # By how much the best is lower than each other, in the order of the table.
-    compared, metric = overview.comparisons, overview.ranked_by
-    assert compared is not None
-    pairs, scale = comparison.ranked(compared, metric), 100.0 if metric == "perplexity" else 1.0
-    names = [name for name in (overview.runs[i] for i in order) if name in pairs or name == compared.runs[0]]
-    gaps = [pairs[name][1] if name in pairs else None for name in names]
-
-    def drawn(value: float) -> float:
-        return scale * comparison.lowered(value, metric)
-
-    ends = [None if gap is None or gap.interval is None else gap.interval.mapped(drawn) for gap in gaps]
-    y = [0.0 if gap is None else drawn(gap.difference) for gap in gaps]
-    title, unit = f"How much lower {compared.runs[0]} is", "%" if metric == "perplexity" else "bits"
+    best, perplexity = overview.runs[0], overview.ranked_by == "perplexity"
+    scale, unit = (100.0, "%") if perplexity else (1.0, "bits")
+    names = [name for name in (overview.runs[i] for i in order) if name in rivals or name == best]
+    rows = [rivals.get(name) for name in names]
+    ends = [row.interval.mapped(scale.__mul__) if row and row.interval else None for row in rows]
+    series = doc.series("lower", names, [scale * row.lower if row else 0.0 for row in rows], ends)
+    title, y = f"How much lower {best} is", f"{TITLES[overview.ranked_by]} lower by"
     note = "an interval that holds 0 may be chance"
-    made = doc.differences(
-        "difference", title, "model", f"{TITLES[metric]} lower by", unit, [doc.series("lower", names, y, ends)]
-    )
-    yield replace(made, better="", note=note)
+    return doc.differences("difference", title, "model", y, unit, [series], better="", note=note)
 
 
-def _forest(overview: Overview) -> Iterator[doc.Block]:
-    rows = [(name, d) for name, d in zip(overview.runs, overview.diagnoses, strict=True) if d.interval is not None]
-    if len(rows) < 2:
-        return
-    names, diagnoses = zip(*rows, strict=True)
-    bits = [diagnosed.evaluation.bits_per_byte for diagnosed in diagnoses]
-    series = doc.series("bits per byte", names, bits, [diagnosed.interval for diagnosed in diagnoses])
-    title = "Bits per byte with 95 % intervals"
-    chart = doc.ChartData("bits-per-byte", title, "model", "bits per byte", "bits", (series,), kind="intervals")
-    yield replace(chart, better="lower", note=evaluations.PAIRED)
-
-
-def _curve(overview: Overview, order: Sequence[int]) -> Iterator[doc.ChartData]:
-    # Bits per byte (or perplexity) against steps, where the names of the runs differ by one number only.
-    steps = step_numbers(overview.runs)
-    if len(steps) < 3:
-        return
-    diagnoses = [overview.diagnoses[i] for i in order]
-    results = [diagnosed.evaluation for diagnosed in diagnoses]
-    by_bytes = overview.ranked_by != "perplexity" and all(result.bits_per_byte is not None for result in results)
-    values = [_finite(result.bits_per_byte if by_bytes else result.perplexity) for result in results]
-    ends = [d.interval if by_bytes else r.interval for d, r in zip(diagnoses, results, strict=True)]
-    figure = "bits per byte" if by_bytes else "perplexity"
-    series = doc.series(figure, [float(steps[i]) for i in order], values, ends)
-    series = replace(series, names=tuple(overview.runs[i] for i in order))
-    title, unit = f"{figure.capitalize()} by step", "bits" if by_bytes else ""
-    yield doc.ChartData("steps", title, "step", figure, unit, (series,), better="lower", note=evaluations.PAIRED)
+def _by_step(chart: doc.ChartData, names: Sequence[str]) -> doc.ChartData:
+    # Chart of models, as a curve where their names differ by a number of steps only.
+    steps = step_numbers(names)
+    if len(steps) < 3 or chart.name != "models":
+        return chart
+    series = tuple(replace(one, x=tuple(map(float, steps)), names=tuple(names)) for one in chart.series)
+    return replace(chart, name="steps", title=f"{chart.title} by step", x_title="step", kind="line", series=series)
 
 
 def _finite(value: float | None) -> float | None:

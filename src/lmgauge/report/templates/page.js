@@ -373,7 +373,7 @@
   const latex = (text) => text.replace(/[\\~^<>|≥∞σ×–&%$#_{}]/g, (sign) => LATEX[sign] ?? `\\${sign}`);
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   /* Return a number in full precision, as far as it is shown in the unit of its value. */
-  const exact = (cell) => (cell.matches("td.number") && /^([<>≥] )?[-+]?[\d.,e-]+$/.test(shownOf(cell)) ? cell.dataset.value : shownOf(cell));
+  const exact = (cell) => (cell.matches("td.number") && /^(–|([<>≥] )?[-+]?[\d.,e-]+)$/.test(shownOf(cell)) ? cell.dataset.value : shownOf(cell));
   const COPIES = {
     Markdown: (rows, right) => {
       const line = (cells) => `| ${cells.join(" | ")} |`;
