@@ -125,9 +125,7 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     yield from _folded("How segments differ", tuple(_histogram(overview)))
     yield from of_pairs if rivals else ()
     yield from _folded("What has to agree", (comparison.agreements_of(compared),))
-    yield from _folded(
-        "All figures and signatures" if rivals else "Signatures", (*([figures] if rivals else []), *signatures)
-    )
+    yield from _folded("All figures and signatures", [figures, *signatures]) if rivals else _folded("Signatures", signatures)
     yield from _text(overview)
 
 

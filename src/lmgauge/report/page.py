@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -131,12 +132,10 @@ def _figure(value: float | None, digits: int) -> str:
     return in_words(doc.Number(value, digits))
 
 
-def _unbroken(text: str) -> Html:
-    # Text in which a number and its per cent, and the parts of an option, stand on one line.
-    from markupsafe import Markup, escape
-
-    shown = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", str(escape(_clean(text))))
-    return Markup(re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<span class="option">\g<0></span>', shown))
+def _unbroken(text: str) -> str:
+    # Text, escaped, in which a number and its per cent, and the parts of an option, stand on one line.
+    shown = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", escape(_clean(text)))
+    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<span class="option">\g<0></span>', shown)
 
 
 def _cell(cell: doc.Cell) -> dict[str, Any]:
