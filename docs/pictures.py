@@ -41,7 +41,7 @@ PICTURES = (
 _VISIBLE = """
 () => [...document.querySelectorAll("h1, h2, p, td, th, label, figcaption, .tokens, svg text")]
     .filter(element => { const box = element.getBoundingClientRect();
-                         return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight; })
+                         return element.checkVisibility() && box.height > 0 && box.top >= 0 && box.bottom <= innerHeight; })
     .map(element => element.textContent.replace(/\\s+/g, " ").trim()).filter(text => text).join("\\n")
 """
 _OPEN = "heading => { const fold = heading.closest('details'); if (fold) fold.open = true; heading.scrollIntoView(); }"

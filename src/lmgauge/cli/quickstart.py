@@ -49,20 +49,21 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
     for name, model in models.items() if output is not None else ():
         model.save(f"{output}/{name}")
     page: Any = Path(output or _FOLDER, "report.html")
-    events = models["unigram"].record.training["events"]
-    head = {"training text": f"quickstart-train.txt.xz: {events:,} events", "command": "lmgauge quickstart"}
     with naming(gettempdir()), scratch_folder() as folder, naming(folder.parent, [folder]):
         results = evaluate(models, data / "quickstart-test.txt.xz", threads=threads, output=folder / "runs")
         runs = [Path(folder, "runs", name) for name in reversed(_ORDERS)]
         try:
             made = report(runs, title="n-gram models of four orders", threads=threads)
-            replace(made, about=tuple((dict(made.about) | head).items())).save(page)
+            train = f"quickstart-train.txt.xz: {models['unigram'].record.training['events']:,} events"
+            head = dict(made.about) | {"training text": train, "command": "lmgauge quickstart"}
+            replace(made, about=tuple(head.items())).save(page)
         except InputError as error:
             raise OutputError(f"{page}: the scores for it, in {folder.parent}, cannot be read back") from error
         except (MissingExtraError, OutputError) as error:
             if output is not None and isinstance(error, OutputError):
                 raise  # only where nobody named the folder, a table without a page is good enough
             page = error
+    events = models["unigram"].record.training["events"]
     title = f"Novels in the public domain: trained on {events:,} events, tested on {results[0].events:,}"
     return results, title, page
 
