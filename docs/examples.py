@@ -52,6 +52,7 @@ _FIRST_COMMAND = re.compile(r"(?P<ours>lmgauge [^|<>$`;&*?]*?)(?P<rest>\s*(?:[12
 _PRINTED = 'lmgauge() { cat "$PRINTED/1"; cat "$PRINTED/2" >&2; return "$(cat "$PRINTED/code")"; }; lmgauge'
 """In place of the command: what it printed to both streams, and its exit code."""
 _HEAD = re.compile(r"(?P<command>.*?)\s*\| head -(?P<lines>\d+)", re.DOTALL)
+_OF_A_PHONE = {"WIDTH": 430, "_FOLDED": 48, "_WIDEST_LABEL": 205}
 _OF_THE_SHELL = ("cd", "do", "done", "export", "for")
 _TIMEOUT = 120
 
@@ -81,10 +82,30 @@ def stage(folder: Path = Path()) -> None:
         path.with_suffix(".txt").write_text("".join(f"{row.split(chr(9))[2]}\n" for row in rows), encoding="utf-8")
 
 
+def drawings(chart: Any) -> str:
+    """Return a chart drawn for a page and, after that, for a phone; the page shows the one that fits."""
+    from lmgauge.report import charts, drawing
+
+    with mock.patch.multiple(charts, **_OF_A_PHONE):
+        narrow = chart.specification
+    return "".join(drawing.figure_svg(spec).decode() for spec in (chart.specification, narrow))
+
+
+def draw_twice() -> None:
+    """Let charts that a notebook shows be both drawings."""
+    from lmgauge.base.display import Chart
+
+    def bundle(chart: Chart, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"image/svg+xml": drawings(chart), "text/plain": repr(chart)}
+
+    Chart._repr_mimebundle_ = bundle  # type: ignore[method-assign]
+
+
 def run_here() -> None:
     """Let the `!` commands of a notebook run as those of pages do: in this process, without color or what moves."""
     from IPython import get_ipython
 
+    draw_twice()
     shell: Any = get_ipython()
 
     def system(command: str) -> None:
