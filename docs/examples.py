@@ -27,7 +27,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,7 +52,6 @@ _FIRST_COMMAND = re.compile(r"(?P<ours>lmgauge [^|<>$`;&*?]*?)(?P<rest>\s*(?:[12
 _PRINTED = 'lmgauge() { cat "$PRINTED/1"; cat "$PRINTED/2" >&2; return "$(cat "$PRINTED/code")"; }; lmgauge'
 """In place of the command: what it printed to both streams, and its exit code."""
 _HEAD = re.compile(r"(?P<command>.*?)\s*\| head -(?P<lines>\d+)", re.DOTALL)
-_OF_A_PHONE = {"WIDTH": 430, "_FOLDED": 48, "_WIDEST_LABEL": 205}
 _OF_THE_SHELL = ("cd", "do", "done", "export", "for")
 _TIMEOUT = 120
 
@@ -85,9 +84,13 @@ def stage(folder: Path = Path()) -> None:
 def drawings(chart: Any) -> str:
     """Return a chart drawn for a page and, after that, for a phone; the page shows the one that fits."""
     from lmgauge.report import charts, drawing
+    from lmgauge.report.chart_values import PAGE_WIDTH, WIDTH
 
-    with mock.patch.multiple(charts, **_OF_A_PHONE):
-        narrow = chart.specification
+    def roomy(drawn: Any, axis: Any = charts._row_axis) -> Any:
+        return axis(replace(drawn, width=WIDTH))  # long names of rows are not cut
+
+    with mock.patch.multiple(charts, _FOLDED=48, _row_axis=roomy):
+        narrow = charts.specification(chart.data, width=PAGE_WIDTH)
     return "".join(drawing.figure_svg(spec).decode() for spec in (chart.specification, narrow))
 
 
