@@ -91,7 +91,7 @@ def test_words_and_characters(made: Path) -> None:
 
 def test_three_runs_are_adjusted(made: Path) -> None:
     shown = ok("compare", made / "run-kn", made / "run-wb", made / "run-ch").stdout
-    assert shown.count("adjusted for 2 models (Holm)") == 2
+    assert shown.count("adjusted for 2 comparisons (Holm)") == 2
     assert "wb compared with kn" in shown
     assert "ch compared with kn" in shown
 
