@@ -402,17 +402,17 @@ def test_correlation_with_a_language_model(tmp_path: Path) -> None:
 def test_documents_are_what_is_independent(texts: dict[str, Path], tmp_path: Path, command: str) -> None:
     docids = tmp_path / "docids.txt"
     docids.write_text("".join(f"talk {i // 9}\n" for i in range(60)), encoding="utf-8")
-    out = ok(command, texts["ref"], texts["a"], texts["b"], "--document", docids).stdout
+    out = ok(command, texts["ref"], texts["a"], texts["b"], "--document", docids, "-v").stdout
     assert "7 documents (docids.txt) are taken as independent." in out
     assert "(paired, Student's t)" in out
-    assert "only 7 documents: the interval is rough" in out
+    assert "only 7 documents: treat the interval as rough" in out
     assert "|independent:7-documents|" in out
     found = json.loads(ok(command, texts["ref"], texts["a"], texts["b"], "--document", docids, "--json").stdout)
     assert (found["unit"], found["units"], found["trials"]) == ("documents", 7, None)
-    plain = ok(command, texts["ref"], texts["a"], texts["b"]).stdout
-    assert "documents are not known; neighboring segments" in plain
+    plain = ok(command, texts["ref"], texts["a"], texts["b"], "--signature").stdout
+    assert "if segments form documents, use --document" in plain
     assert "|independent:unknown|" in plain
-    theirs = ok(command, texts["ref"], texts["a"], texts["b"], "--significance", "sacrebleu").stdout
+    theirs = ok(command, texts["ref"], texts["a"], texts["b"], "--significance", "sacrebleu", "-v").stdout
     assert "60 segments are taken as independent, as sacreBLEU takes them" in theirs
     assert "independent:" not in theirs
 
@@ -424,7 +424,7 @@ def test_documents_of_labels_and_of_folders(texts: dict[str, Path], tmp_path: Pa
     for name, step in (("a", 7), ("b", 11)):
         lines = "".join("xyz"[(i + (i % step == 0)) % 3] + "\n" for i in range(60))
         (tmp_path / f"{name}.txt").write_text(lines, encoding="utf-8")
-    out = ok("f1", gold, tmp_path / "a.txt", tmp_path / "b.txt", "--document", "talk").stdout
+    out = ok("f1", gold, tmp_path / "a.txt", tmp_path / "b.txt", "--document", "talk", "-v").stdout
     assert "6 documents (field talk) are taken as independent." in out
     for name in ("ref", "a", "b"):
         lines = texts[name].read_text(encoding="utf-8").splitlines(keepends=True)
@@ -432,7 +432,7 @@ def test_documents_of_labels_and_of_folders(texts: dict[str, Path], tmp_path: Pa
         for i in range(6):
             (tmp_path / name / f"call{i}.txt").write_text("".join(lines[10 * i : 10 * i + 10]), encoding="utf-8")
     folders = [tmp_path / name for name in ("ref", "a", "b")]
-    assert "6 documents (files) are taken as independent." in ok("wer", *folders).stdout
-    assert "documents are not known" in ok("wer", *folders, "--document", "unknown").stdout
+    assert "6 documents (files) are taken as independent." in ok("wer", *folders, "-v").stdout
+    assert "if segments form documents" in ok("wer", *folders, "--document", "unknown").stdout
     assert "as --document segment says" in ok("wer", *folders, "--document", "segment").stdout
     assert "there is no such file" in refused("wer", texts["ref"], texts["a"], "--document", "talk")

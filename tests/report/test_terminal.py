@@ -11,8 +11,24 @@ import pytest
 
 from lmgauge.base.escaping import readable, visible
 from lmgauge.base.json_text import to_json
-from lmgauge.report.blocks import Bar, ChartData, Column, Heading, Lines, Series, Table, Verdict
-from lmgauge.report.terminal import as_text, show
+from lmgauge.report.blocks import (
+    Bar,
+    ChartData,
+    Column,
+    Gallery,
+    Heading,
+    Lines,
+    Quotes,
+    Series,
+    Signature,
+    Table,
+    Text,
+    Verdict,
+    labels,
+    notes,
+    signatures,
+)
+from lmgauge.report.terminal import as_text, brief, show
 
 HOSTILE = "a\x1b[31m\x07\x9b1m\u202e\nb[/bold]"
 
@@ -81,3 +97,35 @@ def test_verdicts_are_bold(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     monkeypatch.delenv("NO_COLOR", raising=False)
     show([Verdict("good", "real")])
     assert capsys.readouterr().out == "\x1b[1;32mreal\x1b[0m\n"
+
+
+def test_a_command_prints_two_notes_an_example_and_no_signature() -> None:
+    table = Table((labels("a", ["b"]),), footnotes=("below",))
+    gallery = Gallery((Quotes("stays", (("f:1", "a"), ("f:2", "b"))),))
+    document = [table, *notes(["1", "2", "1", "3", "4"]), table, gallery, Signature("ppl|v:1")]
+    shown = list(brief(document, notes=2, signatures=False))
+    assert [block.text for block in shown if isinstance(block, Text)] == ["1", "2", "2 more notes: -v"]
+    assert [block.footnotes for block in shown if isinstance(block, Table)] == [("below",), ()]
+    assert [len(block.parts[0].items) for block in shown if isinstance(block, Gallery)] == [1]
+    assert not any(isinstance(block, Signature) for block in shown)
+    signed = list(brief(document, notes=2, signatures=True))
+    assert [block for block in signed if block not in shown] == [Signature("ppl|v:1")]
+
+
+def test_all_is_printed_where_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    gallery = Gallery((Quotes("stays", (("f:1", "a"), ("f:2", "b"))),))
+    show([*notes(["1", "2", "3"]), gallery, Signature("ppl|v:1")])
+    assert [line.strip("# ") for line in capsys.readouterr().out.split("\n") if line] == [
+        *("1", "2", "3", "stays", "f:1", "a", "f:2", "b", "ppl|v:1")
+    ]
+    show(notes(["1", "2", "3"]), whole=False)
+    assert capsys.readouterr().out == "# 1\n# 2\n# 1 more note: -v\n"
+
+
+def test_signatures_of_several_results_are_one_and_what_differs() -> None:
+    lines = ["ppl|n:3|model:a|v:1", "ppl|n:3|model:b|oov:unk|v:1", "ppl|n:3|model:a|v:1"]
+    assert signatures(lines[:1]) == (Signature(lines[0]),)
+    assert signatures([]) == ()
+    assert [line.text for line in signatures(lines) if isinstance(line, Signature)] == [
+        *("ppl|n:3|model:*|v:1", "model:a", "model:b|oov:unk")
+    ]

@@ -12,7 +12,7 @@ from lmgauge.api.inputs import PathLike
 from lmgauge.base.choices import MOST_PASSAGES
 from lmgauge.base.declaration import settings
 from lmgauge.base.option_numbers import Bounds, Natural
-from lmgauge.cli.derive import Call, fields_of
+from lmgauge.cli.derive import Call, fields_of, spelled
 from lmgauge.cli.say import say
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ _ALONE = {
     "shard": ({"sentence", "score_only", "width", "html", "align", "top"}, "does not go with --shard: merge prints scores"),
     "align": ({"sentence", "score_only", "html", "top"}, "does not go with --align, which prints alignments alone"),
     "sentence": ({"score_only", "html", "top"}, "does not go with --sentence, which prints rows alone"),
-    "score_only": ({"as_json", "top"}, "does not go with --score-only, which prints numbers alone"),
-    "top": ({"as_json"}, "does not go with --top, which is for people: take --align"),
+    "score_only": ({"form", "top"}, "does not go with --score-only, which prints numbers alone"),
+    "top": ({"form"}, "does not go with --top, which is for people: take --align"),
 }
 """What is printed -> options that do not go with it, and why."""
 
@@ -124,6 +124,8 @@ def _check(call: Call) -> None:
     for name, (others, reason) in _ALONE.items():
         if call[name]:
             call.refuse(others, reason)
+        if call[name] and not call.as_json:
+            call.refuse({"form"}, f"does not go with {spelled(name)}")
     if not call["shard"]:
         call.refuse(["output"], "is for shards: name one with --shard")
     if call.html is None:

@@ -25,7 +25,7 @@ def blocks(result: CalcResult, *, steps: bool = False) -> Document:
     """
     figures = Lines(result.lines())
     if not steps:
-        return (*_tokens(result), figures, *notes(_definitions(result)))
+        return (*_tokens(result), figures, *map(Text, _definitions(result)))
     return (*_tokens(result), figures, Heading("Steps"), *map(Text, result.steps), *notes([_ROUNDED]))
 
 

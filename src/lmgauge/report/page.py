@@ -20,7 +20,7 @@ from lmgauge.base.files import digest
 from lmgauge.base.version import __version__
 from lmgauge.report import blocks as doc
 from lmgauge.report.chart_values import link
-from lmgauge.report.formats import in_words
+from lmgauge.report.formats import in_column, in_words
 from lmgauge.report.page_payload import BITS_STEP, KL_STEP, packed, shown_text
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
             kind, text, value = "tokens", "".join(parts).strip()[:1], _short("".join(parts))
         case _:
             first = cell.low if isinstance(cell, doc.Range) else cell.value
-            kind, text, value = "number", in_words(cell), "" if first is None else first
+            kind, text, value = "number", in_column(cell), "" if first is None else first
     return {"kind": kind, "text": text, "value": value, "own": cell}
 
 

@@ -247,9 +247,9 @@ def _footnotes(systems: Systems) -> Iterator[str]:
         adjusted = f", p adjusted for {len(tested)} comparisons (Holm)" if len(tested) > 1 else ""
         differs = "* differs" if any(item.significant for item in tested) else "none differs"
         yield f"{differs} from {systems.items[0].system} at {100 * SIGNIFICANT:.0f} % ({how}{adjusted})."
+    yield from systems.notes
     if systems.independence:
         yield f"{systems.independence}."
-    yield from systems.notes
 
 
 # -- n-best lists rescored ----------------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ def _notes(rescored: Rescored) -> Iterator[str]:
 def correlation_blocks(correlation: Correlation) -> doc.Document:
     """Return the verdict, a row for each system, each coefficient with what is known of it, and notes."""
     independence = [f"{correlation.independence}."] if correlation.independence else []
-    notes = doc.notes([*_permutations(correlation), *independence, *correlation.notes])
+    notes = doc.notes([*correlation.notes, *_permutations(correlation), *independence])
     return (*_correlation_verdict(correlation), _systems(correlation), *_coefficients(correlation), *notes)
 
 

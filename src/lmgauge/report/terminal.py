@@ -9,13 +9,14 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from lmgauge.base.escaping import readable
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import in_words
+from lmgauge.report.formats import counted, in_column, in_words
 from lmgauge.report.tsv_renderer import as_rows, marks
 
 if TYPE_CHECKING:
@@ -30,19 +31,45 @@ _BAR_WIDTH = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LEVELS = "▁▂▃▄▅▆▇█"
 _FEWEST_POINTS = 4
-_MOST_QUOTES, _INDENT = 2, 4
+_INDENT = 4
+_MOST_NOTES = 2
 _AROUND = 36
 _COLORS = {"good": "green", "bad": "bold red", "unknown": "yellow", "fact": "bold"}
 
 
-def show(document: Iterable[doc.Block]) -> None:
+def show(document: Iterable[doc.Block], *, whole: bool = True, signatures: bool = True) -> None:
     """Print a document on standard output; what a narrow terminal has no room for is named."""
     # A pipe gets rows with a tab between cells, and all columns: see `report.pipe`.
-    # document: blocks, in the order of reading.
-    out = _terminal()
+    # document: blocks, in the order of reading; whole: all notes and examples.
+    most, out = sys.maxsize if whole else 1, _terminal()
+    document = brief(document, notes=_MOST_NOTES * most, signatures=whole or signatures, examples=most)
     parts = _Renderer(out).rendered(document) if out is not None else [as_rows(document)]
     for text in parts:
         sys.stdout.write(text)
+
+
+def brief(document: Iterable[doc.Block], *, notes: int, signatures: bool, examples: int = 1) -> Iterator[doc.Block]:
+    """Yield what is printed: the first notes, each once, the first examples of each kind, signatures or none."""
+    # Builders put first what changes how a number may be read. Below several tables one footnote stands once.
+    shown: dict[str, None] = {}
+    below: dict[str, None] = {}
+    for block in document:
+        match block:
+            case doc.Signature() if not signatures:
+                pass
+            case doc.Text(text, note=True, indent=0):
+                if text not in shown and len(shown) < notes:
+                    yield block
+                shown[text] = None
+            case doc.Table(footnotes=[_, *_]):
+                yield replace(block, footnotes=tuple(note for note in block.footnotes if note not in below))
+                below.update(dict.fromkeys(block.footnotes))
+            case doc.Gallery(parts):
+                yield doc.Gallery(tuple(replace(quotes, items=quotes.items[:examples]) for quotes in parts))
+            case _:
+                yield block
+    if len(shown) > notes:
+        yield doc.Text(f"{counted(len(shown) - notes, 'more note')}: -v", note=True)
 
 
 def _terminal() -> Console | None:
@@ -61,6 +88,7 @@ def as_text(document: Iterable[doc.Block], width: int = 100) -> str:
     from rich.console import Console
 
     out = Console(width=width, color_system=None)
+    document = brief(document, notes=sys.maxsize, signatures=True)
     return "".join(_Renderer(out).rendered(document)).rstrip("\n")
 
 
@@ -159,11 +187,9 @@ class _Renderer:
 
     def _quotes(self, quotes: doc.Quotes) -> Iterator[Line]:
         yield from self._broken(quotes.title, "bold")
-        for about, text in quotes.items[:_MOST_QUOTES]:
+        for about, text in quotes.items:
             yield _line(_cut(readable(about), self._width), "dim")
             yield _line(" " * _INDENT).append(_cut(readable(text), self._width - _INDENT, "end"))
-        if len(quotes.items) > _MOST_QUOTES:
-            yield _line(f"and {len(quotes.items) - _MOST_QUOTES:,} more on a page", "dim")
 
     # --- tables -----------------------------------------------------------------------------------------------
 
@@ -297,7 +323,7 @@ def _cell(cell: doc.Cell, width: int, signs: tuple[str, str], style: str) -> Lin
             return _line("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip())
         case doc.Tokens():
             return _tokens(cell, width, signs)
-    return _line(in_words(cell), style)
+    return _line(in_column(cell), style)
 
 
 def _tokens(cell: doc.Tokens, width: int, signs: tuple[str, str]) -> Line:

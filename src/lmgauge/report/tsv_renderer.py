@@ -1,4 +1,4 @@
-"""Blocks in a pipe or a file: rows that other programs read, with a tab between cells.
+"""Blocks in a pipe or a file: rows that other programs read, with a tab between cells; tables alone in other forms.
 
 * A table is its titles, then a line for each row, with all columns, nothing cut and no bars: `lmgauge eval ... | cut -f2`.
 * Names and values are a line for each value: name, tab, value.
@@ -11,16 +11,83 @@ Numbers are written as in a terminal; `--json` has full precision. A tab in a na
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import assert_never
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, assert_never
 
 from lmgauge.base.escaping import readable
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import in_words
+from lmgauge.report.formats import in_column
 
 _REMARK = "# "
 _INDENT = "    "
 _MARKS = ("»", "«"), ("⟦", "⟧"), ("[", "]"), ("{", "}"), ("<<", ">>"), ("[[", "]]")
+
+_ESCAPES: Mapping[str, Mapping[str, str]] = {
+    "markdown": {**{sign: f"\\{sign}" for sign in "\\|*_`[]~#"}, "<": "&lt;", "&": "&amp;"},
+    "latex": {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "–": "--",
+        "<": "$<$",
+        ">": "$>$",
+        "≥": r"$\geq$",
+        "∞": r"$\infty$",
+        "×": r"$\times$",
+        "σ": r"$\sigma$",
+    },
+}
+
+
+def as_tables(document: Iterable[doc.Block], form: Literal["csv", "latex", "markdown"]) -> str:
+    """Return the tables of a document alone, a blank line between two; names and values are one without titles.
+
+    >>> print(as_tables([doc.Table((doc.labels("a_b", ["x"]), doc.numbers("n", [1200.0], 1)))], "markdown"))
+    | a\\_b | n |
+    | :-- | --: |
+    | x | 1,200.0 |
+    """
+    # In CSV numbers have no commas between thousands; LaTeX needs the package booktabs.
+    tables = []
+    for block in document:
+        pairs = block.pairs if isinstance(block, doc.Lines) else ()
+        sides = (doc.labels("", [name for name, _ in pairs]), doc.labels("", [_joined_lines(value) for _, value in pairs]))
+        table = block if isinstance(block, doc.Table) else doc.Table(sides)
+        if table.rows:
+            tables.append(_as_csv(table) if form == "csv" else "\n".join(_typeset(table, form)))
+    return "\n\n".join(tables)
+
+
+def _joined_lines(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else "; ".join(value)
+
+
+def _as_csv(table: doc.Table) -> str:
+    heads, *rows = _texts(table, bare=True)
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([heads] * any(heads) + rows)
+    return out.getvalue().rstrip("\n")
+
+
+def _typeset(table: doc.Table, form: str) -> Iterator[str]:
+    escapes = str.maketrans(dict(_ESCAPES[form]))
+    heads, *rows = ([cell.translate(escapes) for cell in row] for row in _texts(table))
+    aligned = [column.align for column in _shown(table)]
+    if form == "markdown":
+        yield from [readable(table.title).translate(escapes), ""] if table.title else []
+        for row in (heads, [":--" if side == "left" else "--:" for side in aligned], *rows):
+            yield f"| {' | '.join(row)} |"
+        return
+    yield from [f"% {readable(table.title)}"] * bool(table.title)
+    yield f"\\begin{{tabular}}{{{''.join(side[0] for side in aligned)}}}"
+    rows = [[re.sub(r"(?<!\S)-(?=[\d$])", "$-$", cell) for cell in row] for row in rows]
+    yield from (r"\toprule", *([" & ".join(heads) + r" \\", r"\midrule"] if any(heads) else []))
+    yield from (" & ".join(row) + r" \\" for row in rows)
+    yield from (r"\bottomrule", r"\end{tabular}")
 
 
 def as_rows(document: Iterable[doc.Block]) -> str:
@@ -77,16 +144,27 @@ def _lines(block: doc.Block) -> Iterator[str]:
 def _table(table: doc.Table) -> Iterator[str]:
     if table.title:
         yield _REMARK + readable(table.title)
-    columns = [column for column in table.columns if not isinstance(column.cells[0], doc.Bar)]
-    yield "\t".join(title(column) for column in columns)
-    signs = marks([cell for column in columns for cell in column.cells])
-    for row in zip(*(column.cells for column in columns), strict=True):
-        yield "\t".join(_cell(cell, signs) for cell in row)
-    for column in columns:
+    yield from map("\t".join, _texts(table))
+    for column in _shown(table):
         if column.note:
             yield f"{_REMARK}{readable(f'{column.title}: {column.note}')}"
     for note in table.footnotes:
         yield _REMARK + readable(note)
+
+
+def _shown(table: doc.Table) -> list[doc.Column]:
+    return [column for column in table.columns if not isinstance(column.cells[0], doc.Bar)]
+
+
+def _texts(table: doc.Table, *, bare: bool = False) -> Iterator[list[str]]:
+    # Titles and rows as text; bare numbers have no commas between thousands.
+    columns = _shown(table)
+    yield [title(column) for column in columns]
+    signs = marks([cell for column in columns for cell in column.cells])
+    for row in zip(*(column.cells for column in columns), strict=True):
+        numbers = [bare and isinstance(cell, doc.Number | doc.Range) for cell in row]
+        texts = [_cell(cell, signs) for cell in row]
+        yield [text.replace(",", "") if number else text for text, number in zip(texts, numbers, strict=True)]
 
 
 def _cell(cell: doc.Cell, signs: tuple[str, str]) -> str:
@@ -99,7 +177,7 @@ def _cell(cell: doc.Cell, signs: tuple[str, str]) -> str:
             return ""
         case doc.Tokens():
             return marked(cell, signs)
-    return readable(in_words(cell))
+    return readable(in_column(cell))
 
 
 def title(column: doc.Column) -> str:
