@@ -29,6 +29,7 @@ extensions = [
     "quickstart",
     "reference",
     "terminal",
+    "typography",
 ]
 exclude_patterns = ["_build", "data/README.md", "**/.ipynb_checkpoints"]
 nitpicky = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import tempfile
 import zipfile
@@ -21,6 +23,15 @@ _STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 _TEXTS = "texts.zip"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The time of each file in the archive, so that it is the same from build to build."""
+
+
+def _quiet_kernels(app: Sphinx) -> None:
+    """Let kernels report errors alone: each would warn that other users of the machine could read what it says."""
+    logging.getLogger("traitlets").setLevel(logging.WARNING)
+    profile = Path(app.doctreedir, "ipython", "profile_default")
+    profile.mkdir(parents=True, exist_ok=True)
+    profile.joinpath("ipython_kernel_config.py").write_text("c.Application.log_level = 'ERROR'\n", encoding="utf-8")
+    os.environ["IPYTHONDIR"] = str(profile.parent)
 
 
 def _write_styles(app: Sphinx) -> None:
@@ -76,6 +87,7 @@ def _draw_into_the_page(app: Sphinx, document: nodes.document, name: str) -> Non
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect to the steps of the build."""
+    app.connect("builder-inited", _quiet_kernels)
     app.connect("builder-inited", _write_styles)
     app.connect("builder-inited", _write_texts)
     app.connect("doctree-read", _write_notebook)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.domains.python import PyObject
 from sphinx.ext.napoleon import GoogleDocstring
@@ -143,6 +144,49 @@ def _command_lines(app: Sphinx, what: str, name: str, value: object, options: ob
         lines[at : at + 1] = ["On the command line:", "", ".. code-block:: sh", ""]
 
 
+def _example_first(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
+    """Put the example of a docstring behind its first paragraph.
+
+    >>> lines = ["Add.", "", "More words.", "", "Example:", "    >>> 1 + 1", "    2", ""]
+    >>> _example_first(None, "function", "add", None, None, lines)
+    >>> lines
+    ['Add.', '', '>>> 1 + 1', '2', '', 'More words.', '']
+    """
+    if "Example:" in lines and "" in lines:
+        at, end = lines.index("Example:"), len(lines)
+        end = next((i for i in range(at + 1, end) if lines[i] and not lines[i].startswith(" ")), end)
+        example = [line.removeprefix("    ") for line in lines[at + 1 : end]]
+        del lines[at:end]
+        after = lines.index("") + 1
+        lines[after:after] = example if example[-1] == "" else [*example, ""]
+
+
+def _open_with_example(app: Sphinx, document: nodes.document) -> None:
+    """Let a page of the API begin with its first example, before any signature."""
+    described = next(document.findall(addnodes.desc), None)
+    if not app.env.docname.startswith("reference/api/") or described is None:
+        return
+    example = next(described.findall(nodes.doctest_block), None)
+    code = (nodes.doctest_block, nodes.literal_block, addnodes.desc)
+    first = next(node for node in document.findall() if isinstance(node, code))
+    if example is not None and first is described:
+        place = described.parent.index(described)
+        example.parent.remove(example)
+        described.parent.insert(place - isinstance(described.parent[place - 1], addnodes.index), example)
+
+
+def _link_names_of_types(app: Sphinx, document: nodes.document) -> None:
+    """Let names of types in signatures lead to the table that explains them."""
+    if app.env.docname != "reference/api/index":
+        return
+    for row in [row for table in document.findall(nodes.table) for row in table.findall(nodes.row)]:
+        names = [name.astext() for name in row[0].findall(nodes.literal)]
+        for name in names if "words-in-signatures" in row.parent.parent.parent.parent["ids"] else ():
+            if name.isidentifier():
+                row["ids"].append(f"type-{name}")
+                app.env.domains.python_domain.note_object(name, "type", f"type-{name}")
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect to what reads commands and docstrings."""
     app.add_directive("returned", Returned)
@@ -151,6 +195,9 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("sphinx-click-process-arguments", _no_arguments)
     app.connect("autodoc-process-signature", _plain_signature)
     app.connect("autodoc-process-docstring", _command_lines, priority=400)  # before Google's form is read
+    app.connect("autodoc-process-docstring", _example_first, priority=300)
+    app.connect("doctree-read", _open_with_example)
+    app.connect("doctree-read", _link_names_of_types)
     app.connect("doctree-read", _drop_empty_headings)
     find_overloads = ModuleAnalyzer.analyze
 

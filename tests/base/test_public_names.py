@@ -73,7 +73,6 @@ OF_0_2 = [
     "SpelledModel",
     "SplitText",
     "StaticMixture",
-    "TaskJob",
     "UsageError",
     "Vocabulary",
     "WordSurprisals",

@@ -143,7 +143,7 @@ def test_shards_of_strangers(tmp_path: Path, text: Path) -> None:
     for path in (str(tmp_path / "pipe"), "-", "/dev/zero"):
         with pytest.raises(LmgaugeError, match="name an address, a pipe or a device"):
             stored_paths([str(text), path])
-    job = lmgauge.sharding.TaskJob("wer", [text], [text])
+    job = lmgauge.sharding.OverlapJob([text], [text])
     lmgauge.sharding.run_shard(job, 0, 1, tmp_path / "shards")
     record = next((tmp_path / "shards").rglob("*.json"))
     put_pipe(record)

@@ -122,10 +122,6 @@ def test_every_metric_and_smoothing_is_known(
     assert ok(*arguments(command, tmp_path), f"--{option}", choice).exit_code == 0
 
 
-def test_what_may_be_a_metric_in_shards_is_what_commands_offer_shards_for() -> None:
-    assert {name for name, _ in commands_with("shard")} - {"eval", "overlap", "filter", "score"} == set(METRICS.ours)
-
-
 @pytest.mark.parametrize("column", DISTRIBUTION_COLUMNS)
 def test_every_column_is_written(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
     monkeypatch.chdir(folder)
@@ -140,8 +136,6 @@ def test_a_shard_is_computed_wherever_one_is_offered(
     line = arguments(command, tmp_path)
     line = line[: line.index("-o")] if "-o" in line else line
     assert ok(*line, "--shard", "1/1", "-o", f"{tmp_path}/shards/").exit_code == 0
-    if command in METRICS.ours:
-        ok("merge", tmp_path / "shards")
 
 
 @pytest.mark.parametrize("name", [*METRICS.ours, "f1", "rescore"])

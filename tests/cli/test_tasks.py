@@ -338,8 +338,6 @@ def test_contradictions_are_refused(tmp_path: Path) -> None:
     assert "--score-only does not go with --sentence" in refused("bleu", *pair, "-b", "--sentence")
     assert "--json does not go with --score-only" in refused("bleu", *pair, "-b", "--json")
     assert "--html does not go with --align" in refused("wer", *pair, "--align", "--html", tmp_path / "page.html")
-    assert "--width does not go with --shard" in refused("ter", *pair, "--shard", "1/2", "-o", tmp_path, "-w", 3)
-    assert "--output is for shards" in refused("ter", *pair, "-o", tmp_path)
     assert "--segments is for the page" in refused("ter", *pair, "--segments", 3)
     assert run("bleu", tmp_path / "ref.txt").exit_code == 2
 

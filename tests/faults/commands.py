@@ -182,7 +182,6 @@ COMMANDS: Final = (
     Command("pairs", "pairs -m in/kn in/train.txt in/shuffled.txt -o out/rows.tsv", ("out/rows.tsv",)),
     Command("membership", "membership in/kn in/train.txt --control in/test.txt -o out/rows.parquet", ("out/rows.parquet",)),
     Command("bleu --html", "bleu in/train.txt in/shuffled.txt --html out/b.html", ("out/b.html",), slow=True),
-    Command("bleu --shard", "bleu in/train.txt in/shuffled.txt -o out/shards --shard 1/2", ("out/shards/1-of-2",)),
     Command("correlate --rows", "correlate in/systems.tsv -x ppl -y bleu --rows out/rows.tsv", ("out/rows.tsv",)),
     Command(
         "rescore",

@@ -171,6 +171,8 @@ def test_what_is_wrong_with_models_is_said() -> None:
         lmgauge.Scorer(small_model(), by="lang")
     with pytest.raises(UsageError):
         lmgauge.Scorer(7)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="holds a tab"):  # in TSV it would be two columns
+        lmgauge.Scorer({"a\tb": small_model()})
 
 
 def test_it_is_sent_by_path_and_loads_once(path: str) -> None:

@@ -14,13 +14,8 @@ from hypothesis import strategies as st
 from tests.laws.test_model_laws import texts
 
 import lmgauge
-from lmgauge import tasks
-from lmgauge.api.sharding import task
 from lmgauge.text import work_units
 
-METRICS = {
-    type(metric).__name__.lower(): metric for metric in (tasks.BLEU(), tasks.ChrF(), tasks.TER(), tasks.WER(), tasks.CER())
-}
 TRAINED = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat on the mat", "a dog"]), order=3)
 
 
@@ -105,34 +100,3 @@ def test_an_overlap_in_shards_is_the_overlap(
         merged = lmgauge.merge(folder / "shards")
         assert json.dumps(merged.to_dict()) == json.dumps(whole.to_dict())
         assert merged.segment_excluded.tolist() == whole.segment_excluded.tolist()
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    pairs=st.lists(st.tuples(*[st.lists(st.sampled_from(["a", "b", "cc", "ä"]), max_size=5)] * 3), min_size=1, max_size=12),
-    metric=st.sampled_from(list(METRICS)),
-    count=st.integers(1, 4),
-    size=st.integers(1, 4),
-)
-def test_a_task_metric_in_shards_is_the_metric(
-    pairs: list[tuple[list[str], ...]], metric: str, count: int, size: int
-) -> None:
-    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(task, "_SEGMENTS", size)
-        folder = Path(name)
-        for file, column in zip(
-            ("ref", "one", "two"), zip(*[[" ".join(words) for words in pair] for pair in pairs], strict=True), strict=True
-        ):
-            (folder / file).write_text("".join(f"{line}\n" for line in column), encoding="utf-8")
-        outputs = [folder / "one", folder / "two"]
-        drawn = lmgauge.tasks.ComparisonSettings(significance="sacrebleu", resamples=100)
-        job = lmgauge.sharding.TaskJob(metric, [folder / "ref"], outputs, settings=drawn)
-        for rank in range(count):
-            lmgauge.sharding.run_shard(job, rank, count, folder / "shards")
-        try:
-            whole = lmgauge.tasks.score_files(METRICS[metric], references=folder / "ref", hypotheses=outputs, settings=drawn)
-        except lmgauge.base.errors.InputError as error:
-            with pytest.raises(lmgauge.base.errors.InputError, match=str(error)[:20]):
-                lmgauge.merge(folder / "shards")
-            return
-        assert json.dumps(lmgauge.merge(folder / "shards").to_dict()) == json.dumps(whole.to_dict())

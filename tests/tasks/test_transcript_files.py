@@ -77,7 +77,9 @@ def test_outputs_may_have_alternatives_too(folder: Path) -> None:
     for reference, hypothesis, errors in (("text", "ref.trn", 0), ("other.trn", "ref.trn", 1), ("ref.stm", "both.ctm", 1)):
         systems = score(folder, reference, hypothesis)
         assert systems[0].score.errors == errors
-        assert any("with alternatives: for each system the reading with the fewest errors" in note for note in systems.notes)
+        assert any(
+            "with alternatives: for each system the reading with the fewest word errors" in note for note in systems.notes
+        )
     files = {"references": str(folder / "ref.stm"), "hypotheses": [str(folder / "both.ctm")]}
     assert [" ".join(one.alignment.hypothesis) for one in align_files(WER(), **files)] == ["a cat sat", "it slept"]
 

@@ -1,4 +1,4 @@
-"""What `lmgauge bleu`, `chrf`, `ter`, `wer`, `cer` and `f1` do besides calling their verbs: what else is printed, shards."""
+"""What `lmgauge bleu`, `chrf`, `ter`, `wer`, `cer` and `f1` do besides calling their verbs: what else is printed."""
 
 from __future__ import annotations
 
@@ -35,9 +35,6 @@ class Printing:
         width: decimals to print.
         score_only: print the numbers alone, a line for each system.
         segments: of each kind on the page of --html: the worst, where systems differ most, and a sample.
-        shard: count share I of N only, as 2/8, into a folder of its own in -o DIR, unless it is complete there; slurm: by
-            SLURM's variables. lmgauge merge DIR puts all shares together.
-        output: folder of all shards.
     """
 
     heading: ClassVar[str] = "Output"
@@ -49,12 +46,9 @@ class Printing:
     width: Annotated[int, Bounds(0, 12)] = 2
     score_only: bool = False
     segments: Annotated[int, Bounds(0, MOST_PASSAGES)] = 20
-    shard: str | None = None
-    output: PathLike | None = None
 
 
 _ALONE = {
-    "shard": ({"sentence", "score_only", "width", "html", "align", "top"}, "does not go with --shard: merge prints scores"),
     "align": ({"sentence", "score_only", "html", "top"}, "does not go with --align, which prints alignments alone"),
     "sentence": ({"score_only", "html", "top"}, "does not go with --sentence, which prints rows alone"),
     "score_only": ({"form", "top"}, "does not go with --score-only, which prints numbers alone"),
@@ -64,16 +58,13 @@ _ALONE = {
 
 
 def score(call: Call) -> None:
-    """Score systems, or print each segment, or alignments; or count a shard."""
-    from lmgauge.api.sharding.task import TaskJob
+    """Score systems, or print each segment, or alignments."""
     from lmgauge.api.task_scores import align_files, score_files, score_segments
-    from lmgauge.cli.shards import run_in_shards
     from lmgauge.report import task_pages, tasks
     from lmgauge.report.terminal import show
     from lmgauge.tasks.alignment import errors_by_system
     from lmgauge.tasks.metrics.protocol import METRICS
     from lmgauge.tasks.segment_examples import SegmentChooser
-    from lmgauge.tasks.settings import ComparisonSettings, Reading
 
     _check(call)
     name = str(call.context.command.name)
@@ -86,10 +77,7 @@ def score(call: Call) -> None:
         options |= {"effective_order": True} if call["sentence"] else {}
     metric = kind(**options)
     aligned = partial(call, align_files, metric=metric, **files)
-    if call["shard"]:
-        job = TaskJob(name, **files, options=options, reading=call(Reading), settings=call(ComparisonSettings))
-        call.answer(call(run_in_shards, job=job))
-    elif call["sentence"]:
+    if call["sentence"]:
         for block in call(score_segments, metric=metric, **files, notes=_note):
             _print_segments(call, metric, block)
     elif call["align"] and call.as_json:
@@ -126,8 +114,6 @@ def _check(call: Call) -> None:
             call.refuse(others, reason)
         if call[name] and not call.as_json:
             call.refuse({"form"}, f"does not go with {spelled(name)}")
-    if not call["shard"]:
-        call.refuse(["output"], "is for shards: name one with --shard")
     if call.html is None:
         call.refuse(["segments"], "is for the page: name it with --html")
         if call["score_only"]:  # beside the numbers alone neither p-values nor intervals are shown

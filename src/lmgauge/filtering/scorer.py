@@ -93,6 +93,8 @@ class Scorer:
         for one in self._models.values():
             if not isinstance(one, (str, os.PathLike)):
                 completed(one)
+        if odd := next((name for name in self._models if by is None and not name.isprintable()), None):
+            raise UsageError(f"the model name {odd!r} holds a tab or another control character, and columns begin with it")
         if by is not None and not isinstance(model, Mapping):
             raise UsageError(
                 f'by={by!r} chooses among models by that field: give them as {{"en": "en/", "de": "de/", "*": ...}}'

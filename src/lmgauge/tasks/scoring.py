@@ -5,7 +5,7 @@ Empty outputs and references are counted and shown, and refused where nothing el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -252,7 +252,6 @@ def score_parallel(
     settings: ComparisonSettings,
     progress: Callable[[int], None] | None = None,  # say_segments if not given
     chooser: SegmentChooser | None = None,
-    rows_of: Callable[[Block], Iterable[Statistics]] | None = None,
 ) -> Systems:
     """Score systems on the same segments, and compare each with the first."""
     # segments: of all systems; read once.
@@ -262,9 +261,8 @@ def score_parallel(
     done = 0
     for block in segments:
         counts.add(block.against(0).count)
-        statistics = block_statistics(metric, block, settings.threads) if rows_of is None else rows_of(block)
+        statistics = list(block_statistics(metric, block, settings.threads))
         if chooser is not None:
-            statistics = list(statistics)
             chooser.see(segments.names, segments.group_names, block, statistics)
         for k, (of_system, rows) in enumerate(zip(sums, statistics, strict=True)):
             of_system.add(rows, block, Blanks.of(block.hypotheses[k], block.against(k)))

@@ -197,7 +197,7 @@ class TranscriptFiles:
         if not several:
             return outputs, ()
         self.notes.append(
-            f"{_segments(len(several))} with alternatives: for each system the reading with the fewest errors counts"
+            f"{_segments(len(several))} with alternatives: for each system the reading with the fewest word errors counts"
         )
         spoken = [file.utterances[i] for file in files for i in several]
         ways = (way for one in spoken for of_place in one.readings or () for way in of_place)

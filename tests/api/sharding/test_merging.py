@@ -43,19 +43,15 @@ def test_shards_by_the_command(text: Path, model: Path, tmp_path: Path, monkeypa
         (("eval", "-m", model, text, "-o", shards, "--shard", "1/2", "--per-token", "-"), "does not go with --shard"),
         (("overlap", text, text, "-o", shards), "is for shards: name one with --shard"),
         (("overlap", text, text, "-o", shards, "--shard", "1/2", "--fold", "--html", tmp_path / "p"), "--html does not go"),
-        (("wer", text, text, "-o", shards), "is for shards: name one with --shard"),
-        (("wer", text, text, "-o", shards, "--shard", "1/2", "--align"), "--align does not go with --shard"),
-        (("wer", text, "-", "-o", shards, "--shard", "1/2"), "save standard input in a file first"),
         (("merge", tmp_path / "nothing"), "no such folder"),
     ):
         assert message in refused(*arguments)
 
 
-@pytest.mark.parametrize("command", [("overlap",), ("bleu",), ("wer", "--lowercase"), ("ter", "--normalized")])
-def test_other_jobs_by_the_command(command: tuple[str, ...], text: Path, tmp_path: Path) -> None:
+def test_overlap_by_the_command(text: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text(text.read_text().replace("dog", "cow").replace("ran", "Ran"))
     for number in (1, 2):
-        ok(*command, text, other, "-o", tmp_path / "shards", "--shard", f"{number}/2")
+        ok("overlap", text, other, "-o", tmp_path / "shards", "--shard", f"{number}/2")
     for options in ((), ("--json",)):
-        assert ok("merge", tmp_path / "shards", *options).stdout == ok(*command, text, other, *options).stdout
+        assert ok("merge", tmp_path / "shards", *options).stdout == ok("overlap", text, other, *options).stdout

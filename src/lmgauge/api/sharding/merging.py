@@ -11,10 +11,9 @@ from lmgauge.base.declaration import verb
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluation, Evaluations
     from lmgauge.filtering.results import FilteredDocuments
-    from lmgauge.tasks.comparison import Systems
     from lmgauge.text.overlap.overlap_results import Overlap
 
-Merged = Union["Evaluation", "Evaluations", "Overlap", "Systems", "FilteredDocuments"]
+Merged = Union["Evaluation", "Evaluations", "Overlap", "FilteredDocuments"]
 
 
 @verb

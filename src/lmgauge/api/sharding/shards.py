@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lmgauge.api.sharding.merging import Merged
 
 _LOG = logging.getLogger(__name__)
-_KINDS = ("evaluation", "task", "overlap")
+_KINDS = ("evaluation", "overlap")
 """Kinds of jobs, called as the modules here whose `merge` puts their shards together."""
 RECORD_FILE, PARTS_FILE = "shard.json", "parts.zst"
 P = TypeVar("P")
@@ -77,7 +77,7 @@ class FinishedShard(Result):
     """A shard that is complete.
 
     Attributes:
-        job: the kind of work: evaluation, overlap, task.
+        job: the kind of work: evaluation or overlap.
         shard: its number, from 1.
         of: how many there are.
         folder: where it is.
@@ -106,7 +106,7 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
     """Compute one shard of a job, unless it is complete: `--shard`.
 
     Args:
-        job: an `EvaluationJob`, `OverlapJob` or `TaskJob`.
+        job: an `EvaluationJob` or `OverlapJob`.
         rank: number of the shard, from 0.
         world_size: how many shards there are.
         output: folder of all shards; this one gets a folder in it, which appears when it is complete.
