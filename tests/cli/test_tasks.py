@@ -434,3 +434,25 @@ def test_documents_of_labels_and_of_folders(texts: dict[str, Path], tmp_path: Pa
     assert "if segments form documents" in ok("wer", *folders, "--document", "unknown").stdout
     assert "as --document segment says" in ok("wer", *folders, "--document", "segment").stdout
     assert "there is no such file" in refused("wer", texts["ref"], texts["a"], "--document", "talk")
+
+
+def test_several_metrics_are_one_table(texts: dict[str, Path]) -> None:
+    told = [texts["ref"], texts["a"], texts["b"]]
+    table = ok("bleu", *told, "--also", "chrf,ter", "--csv").stdout.splitlines()
+    assert table[0] == '"system","BLEU"'.replace('"', "") + "".join(
+        f',"{metric}, 95 % interval","{metric}, p",{then}'
+        for metric, then in (("BLEU", "chrF2"), ("chrF2", "TER"), ("TER", ""))
+    ).rstrip(",")
+    alone = {name: json.loads(ok(name, *told, "--json").stdout) for name in ("bleu", "chrf", "ter")}
+    scores = [[f"{one['systems'][i]['score']:.2f}" for one in alone.values()] for i in range(2)]
+    assert [[line.split(",")[k] for k in (1, 4, 7)] for line in table[1:]] == scores
+    assert json.loads(ok("bleu", *told, "--also", "chrf,ter", "--json").stdout) == list(alone.values())
+    shown = ok("bleu", *told, "--also", "ter", "--lowercase", "-v").stdout
+    assert f"# {60} segments; lower is better for TER" in shown
+    signed = [line for line in shown.splitlines() if "|nrefs:1|" in line]
+    assert [line.split("|")[0] for line in signed] == ["# BLEU", "# TER"]
+    assert "|case:lc|" in signed[0]
+    assert "choose one of bleu, cer, chrf, ter, wer" in refused("bleu", *told, "--also", "meteor")
+    assert "reads the files twice" in refused("bleu", texts["ref"], "-", "--also", "ter")
+    assert "--html does not go with --also" in refused("bleu", *told, "--also", "ter", "--html", "x.html")
+    assert "No such option" in refused("f1", *told, "--also", "ter")

@@ -66,6 +66,7 @@ _SYSTEMS = """verbs: tasks.score_files cli.tasks.Printing
     metavars: files=REFERENCE HYPOTHESES...
     required: files"""
 _TRANSLATIONS = f"""without: align top
+    show: also
     choices: format=base.choices.FORMATS
     {_SYSTEMS}"""
 _TABLE = f"""
@@ -233,7 +234,7 @@ Tasks
     metavars: document=FILE
   f1 = tasks.score_label_files [tasks.score_labels]: Measure precision, recall and F1 of labeled outputs.
     guesses: accuracy classification precision recall
-    without: reference sentence align top segments group shard output
+    without: reference sentence align also top segments group shard output
     choices: format=base.choices.FORMATS
     {_SYSTEMS}
 

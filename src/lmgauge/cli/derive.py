@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -54,12 +54,12 @@ METAVARS = {
 """What the help calls the value of an option, where neither a row nor its type says it."""
 NOT_OFFERED = {"block_bytes", "chooser", "fields", "join", "keep_bom", "lists", "progress", "stream", "watch"}
 """What only programs can say."""
-_PRINTED = {
-    ("-v", "--verbose", "whole"): "Print all notes, all examples and the signature.",
-    ("--signature", "signatures"): "Also print the signature: all that moves the numbers, in a line.",
-    ("--csv", "form"): "Print tables as CSV.",
-    ("--latex", "form"): "Print tables as LaTeX (booktabs).",
-    ("--markdown", "form"): "Print tables as Markdown.",
+_PRINTED: dict[tuple[str, ...], tuple[object, str]] = {
+    ("-v", "--verbose", "whole"): (True, "Print all notes, all examples and the signature."),
+    ("--signature", "signatures"): (True, "Also print the signature: all that moves the numbers, in a line."),
+    ("--csv", "form"): ("csv", "Print tables as CSV."),
+    ("--latex", "form"): ("latex", "Print tables as LaTeX (booktabs)."),
+    ("--markdown", "form"): ("markdown", "Print tables as Markdown."),
 }
 """What is offered beside --json wherever a command prints tables."""
 _NAMES, _WHOLE = 30, "help_in_full"
@@ -160,7 +160,7 @@ class Call:
         elif self.form:
             from lmgauge.report.tsv_renderer import as_tables
 
-            click.echo(as_tables(blocks(), cast("Any", self.form)))
+            click.echo(as_tables(blocks(), self.form))
         elif plain:
             click.echo(plain)
         elif not self.aside:
@@ -233,14 +233,10 @@ def _parameters(row: Row) -> list[click.Parameter]:
         tables = "tables" not in row.without
         words = "Print JSON, in full precision" + "; --csv, --latex, --markdown: tables." * tables
         made.append(_Option(["--json", "form"], flag_value="json", help=words, **printed))
-        for option, words in _PRINTED.items() if tables else ():
-            made.append(_Option(list(option), help=words, **printed, **_flag(option)))
+        for names, (value, words) in _PRINTED.items() if tables else ():
+            made.append(_Option(names, is_flag=True, flag_value=value, help=words, **printed))
             printed["first"] = False
     return [parameter for parameter in made if parameter is not None]
-
-
-def _flag(names: Sequence[str]) -> dict[str, Any]:
-    return {"flag_value": names[0].lstrip("-")} if names[-1] == "form" else {"is_flag": True}
 
 
 def _argument(option: Option, row: Row, several: bool) -> click.Argument:
@@ -258,14 +254,13 @@ class _Option(click.Option):
         self.heading, self.first = heading, first
 
 
-def spelled(name: str) -> str:
-    """Return how the command line spells a keyword."""
+def _spelled(name: str) -> str:
     return f"--{SPELLINGS.get(name, name)}".replace("_", "-")
 
 
 def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None:
     """Return the option of the command line; None for what only programs can say."""
-    dashed = spelled(option.name)
+    dashed = _spelled(option.name)
     names = [*([SHORT[option.name]] if option.name in SHORT else []), dashed, option.name]
     own = option.owner is None
     heading = HEADINGS.get(option.name, "Options" if option.owner is None else option.owner.heading)
@@ -329,7 +324,7 @@ def _varies(option: Option) -> bool:
 
 def _help(option: Option, others: Collection[str]) -> str:
     """Return what is said of an option; the names of others are spelled as the command line has them."""
-    words = _plain(re.sub(r"`(\w+)`", lambda name: spelled(name[1]) if name[1] in others else name[1], option.words))
+    words = _plain(re.sub(r"`(\w+)`", lambda name: _spelled(name[1]) if name[1] in others else name[1], option.words))
     words = f"{words[:1].upper()}{words[1:]}".rstrip(".") + "."
     plain = isinstance(option.default, str | int | float) and not isinstance(option.default, bool)
     return f"{words}  [default: {option.default}]" if plain and option.default != "" and not _varies(option) else words
@@ -411,7 +406,7 @@ def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -
 def _check_files(call: Call) -> None:
     """Refuse a standard stream that is named twice, and a page that cannot be made or would replace another file."""
     if len(call.aside) > 1:
-        raise click.UsageError(f"{' and '.join(f'{spelled(name)} -' for name in call.aside)} would both be standard output")
+        raise click.UsageError(f"{' and '.join(f'{_spelled(name)} -' for name in call.aside)} would both be standard output")
     read = [value for name, value in call.values.items() if name not in (*_ROWS, *_WRITTEN)]
     values = [one for value in read for one in (value if isinstance(value, tuple) else (value,))]
     if values.count("-") > 1:
@@ -427,7 +422,7 @@ def _check_files(call: Call) -> None:
 
     if call.html == "-":
         raise click.UsageError("--html needs a file: standard output is for what is printed")
-    outputs = {spelled(name): call.values[name] for name in _WRITTEN if name in call.values}
+    outputs = {_spelled(name): call.values[name] for name in _WRITTEN if name in call.values}
     paths = [path for one in values if isinstance(one, str) for path in (one, *glob(one), *one.partition("=")[2].split(","))]
     refuse_replacing(outputs | {"--html": call.html}, paths)
     check_installed()

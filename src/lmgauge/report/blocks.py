@@ -100,12 +100,9 @@ def in_one_form(cells: Sequence[Cell]) -> Sequence[Cell]:
             known = [abs(float(value)) for value in values if value and math.isfinite(value)]
             sizes.setdefault((cell.form, cell.digits), []).extend(known)
     raised: dict[tuple[Form, int], int] = {}
-    for (form, digits), known in sizes.items():
-        needed = 2 - math.floor(math.log10((min if form == "number" else max)(known))) if known else 0
-        if needed > digits + 1:
-            raised[form, digits] = needed
-    if not raised:
-        return cells
+    for kind, known in sizes.items():
+        needed = 2 - math.floor(math.log10((min if kind[0] == "number" else max)(known, default=1.0)))
+        raised[kind] = needed if needed > kind[1] + 1 else kind[1]
     return [
         replace(cell, digits=raised.get((cell.form, cell.digits), cell.digits)) if isinstance(cell, Number | Range) else cell
         for cell in cells

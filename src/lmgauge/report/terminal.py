@@ -1,11 +1,10 @@
 """Blocks in a terminal or as a string (`NO_COLOR` is respected)."""
 
 # Where standard output is a pipe or a file, `show` writes rows for programs (`report.pipe`); `FORCE_COLOR` asks for what a
-# terminal shows. Charts that have an order are a line of bars, such as ▇▅▃▂▁, where the characters can be shown.
+# terminal shows.
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,9 +13,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from lmgauge.base.escaping import readable
-from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import counted, in_column, in_words
+from lmgauge.report.formats import counted, in_column
 from lmgauge.report.tsv_renderer import as_rows, marks
 
 if TYPE_CHECKING:
@@ -29,8 +27,6 @@ _TEXT_WIDTH, _NARROWEST = 24, 6
 _TITLE_WIDTH, _LONGEST_TITLE = 16, 48
 _BAR_WIDTH = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_LEVELS = "▁▂▃▄▅▆▇█"
-_FEWEST_POINTS = 4
 _INDENT = 4
 _MOST_NOTES = 2
 _AROUND = 36
@@ -50,9 +46,8 @@ def show(document: Iterable[doc.Block], *, whole: bool = True, signatures: bool 
 
 def brief(document: Iterable[doc.Block], *, notes: int, signatures: bool, examples: int = 1) -> Iterator[doc.Block]:
     """Yield what is printed: the first notes, each once, the first examples of each kind, signatures or none."""
-    # Builders put first what changes how a number may be read. Below several tables one footnote stands once.
+    # Builders put first what changes how a number may be read.
     shown: dict[str, None] = {}
-    below: dict[str, None] = {}
     for block in document:
         match block:
             case doc.Signature() if not signatures:
@@ -61,9 +56,6 @@ def brief(document: Iterable[doc.Block], *, notes: int, signatures: bool, exampl
                 if text not in shown and len(shown) < notes:
                     yield block
                 shown[text] = None
-            case doc.Table(footnotes=[_, *_]):
-                yield replace(block, footnotes=tuple(note for note in block.footnotes if note not in below))
-                below.update(dict.fromkeys(block.footnotes))
             case doc.Gallery(parts):
                 yield doc.Gallery(tuple(replace(quotes, items=quotes.items[:examples]) for quotes in parts))
             case _:
@@ -103,8 +95,6 @@ class _Renderer:
     def rendered(self, document: Iterable[doc.Block]) -> Iterator[str]:
         before: doc.Block | None = None
         for block in document:
-            if isinstance(block, doc.ChartData) and isinstance(before, doc.Table) and _has_bars(before):
-                continue
             if lines := [self._written(line) for line in self._lines(block)]:
                 if before is not None and _apart(before, block):
                     lines.insert(0, "")
@@ -120,7 +110,7 @@ class _Renderer:
         return capture.get()
 
     def _lines(self, block: doc.Block) -> Iterator[Line]:
-        # Lines of a block as they are to be printed; ladders and passages are for pages and have none.
+        # Lines of a block as they are to be printed; charts, ladders and passages are for pages and have none.
         match block:
             case doc.Heading(text):
                 yield from self._broken(text, "bold")
@@ -141,12 +131,10 @@ class _Renderer:
             case doc.Table():
                 if block.rows:
                     yield from self._table(block)
-            case doc.ChartData():
-                yield from self._bars(block)
             case doc.Gallery(parts):
                 for quotes in parts:
                     yield from self._quotes(quotes)
-            case doc.Ladder() | doc.Passages() | doc.Outputs():
+            case doc.ChartData() | doc.Ladder() | doc.Passages() | doc.Outputs():
                 pass
             case _:
                 assert_never(block)
@@ -166,24 +154,6 @@ class _Renderer:
             for part in (part for value in values for part in self._broken(value, "", self._width - widest - 2)):
                 yield _padded(_line("").append_text(_line(lead, "bold")), widest + 2).append_text(part)
                 lead = ""
-
-    def _bars(self, chart: doc.ChartData) -> Iterator[Line]:
-        # Line of bars for each series whose x have an order, on one scale, with its lowest and highest value.
-        known = [y for series in chart.series for y in map(_drawn, series.y) if y is not None]
-        if chart.kind not in ("line", "histogram") or chart.diagonal or not known or readable(_LEVELS) != _LEVELS:
-            return
-        low, high = min(known), max(known)
-        digits = 0 if all(y == round(y) for y in known) else 3
-        names = max(_size(readable(series.name)) for series in chart.series)
-        unit = f" {chart.y_unit}" if chart.y_unit else ""
-        for series in chart.series:
-            values = list(map(_drawn, series.y))
-            own = [y for y in values if y is not None]
-            bars = "".join(" " if y is None else _LEVELS[round(7 * (y - low) / ((high - low) or 1.0))] for y in values)
-            ends = _line(f"  {in_words(doc.Range(min(own, default=0.0), max(own, default=0.0), digits))}{unit}", "dim")
-            line = _padded(_line(series.name, "dim"), names + 2).append(bars).append_text(ends)
-            if len(own) >= _FEWEST_POINTS and _size(line.plain) <= self._width:
-                yield line
 
     def _quotes(self, quotes: doc.Quotes) -> Iterator[Line]:
         yield from self._broken(quotes.title, "bold")
@@ -274,16 +244,10 @@ def _gives_way(column: doc.Column) -> bool:
     return column.align == "left" and isinstance(column.cells[0], str | doc.Tokens)
 
 
-def _has_bars(table: doc.Table) -> bool:
-    return any(isinstance(column.cells[0], doc.Bar) for column in table.columns if column.cells)
-
-
 def _apart(before: doc.Block, block: doc.Block) -> bool:
-    if isinstance(before, doc.Heading) or isinstance(block, doc.ChartData):
+    if isinstance(before, doc.Heading):
         return False
-    return isinstance(before, doc.Table | doc.Lines | doc.Aligned | doc.ChartData) or isinstance(
-        block, doc.Heading | doc.Table
-    )
+    return isinstance(before, doc.Table | doc.Lines | doc.Aligned) or isinstance(block, doc.Heading | doc.Table)
 
 
 def _line(text: str, style: Any = "") -> Line:
@@ -348,11 +312,6 @@ def _size(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
-
-
-def _drawn(value: float | None) -> float | None:
-    # Value that has a bar: a finite figure, not a lower bound.
-    return None if value is None or isinstance(value, LowerBound) or not math.isfinite(value) else value
 
 
 def _cut(text: str, room: int, where: Literal["start", "middle", "end"] = "middle") -> str:

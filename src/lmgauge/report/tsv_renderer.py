@@ -14,8 +14,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, assert_never
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
 
 from lmgauge.base.escaping import readable
 from lmgauge.report import blocks as doc
@@ -25,69 +25,59 @@ _REMARK = "# "
 _INDENT = "    "
 _MARKS = ("»", "«"), ("⟦", "⟧"), ("[", "]"), ("{", "}"), ("<<", ">>"), ("[[", "]]")
 
-_ESCAPES: Mapping[str, Mapping[str, str]] = {
-    "markdown": {**{sign: f"\\{sign}" for sign in "\\|*_`[]~#"}, "<": "&lt;", "&": "&amp;"},
-    "latex": {
-        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "–": "--",
-        "<": "$<$",
-        ">": "$>$",
-        "≥": r"$\geq$",
-        "∞": r"$\infty$",
-        "×": r"$\times$",
-        "σ": r"$\sigma$",
-    },
-}
+_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_`[]~#"} | {"<": "&lt;", "&": "&amp;"})
+_LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
+    | {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "∞": r"$\infty$", "×": r"$\times$", "σ": r"$\sigma$"}
+)
 
 
-def as_tables(document: Iterable[doc.Block], form: Literal["csv", "latex", "markdown"]) -> str:
-    """Return the tables of a document alone, a blank line between two; names and values are one without titles.
+def as_tables(document: Iterable[doc.Block], form: str) -> str:
+    """Return the tables of a document alone as csv, latex or markdown; names and values are a table without titles.
 
     >>> print(as_tables([doc.Table((doc.labels("a_b", ["x"]), doc.numbers("n", [1200.0], 1)))], "markdown"))
     | a\\_b | n |
     | :-- | --: |
     | x | 1,200.0 |
     """
-    # In CSV numbers have no commas between thousands; LaTeX needs the package booktabs.
-    tables = []
-    for block in document:
-        pairs = block.pairs if isinstance(block, doc.Lines) else ()
-        sides = (doc.labels("", [name for name, _ in pairs]), doc.labels("", [_joined_lines(value) for _, value in pairs]))
-        table = block if isinstance(block, doc.Table) else doc.Table(sides)
-        if table.rows:
-            tables.append(_as_csv(table) if form == "csv" else "\n".join(_typeset(table, form)))
-    return "\n\n".join(tables)
+    write = {"csv": _as_csv, "latex": _as_latex, "markdown": _as_markdown}[form]
+    tables = [_paired(block) if isinstance(block, doc.Lines) else block for block in document]
+    return "\n\n".join("\n".join(write(table)) for table in tables if isinstance(table, doc.Table) and table.rows)
 
 
-def _joined_lines(value: str | tuple[str, ...]) -> str:
-    return value if isinstance(value, str) else "; ".join(value)
+def _paired(lines: doc.Lines) -> doc.Table:
+    values = [value if isinstance(value, str) else "; ".join(value) for _, value in lines.pairs]
+    return doc.Table((doc.labels("", [name for name, _ in lines.pairs]), doc.labels("", values)))
 
 
-def _as_csv(table: doc.Table) -> str:
+def _as_csv(table: doc.Table) -> list[str]:
+    # Numbers have no commas between thousands.
     heads, *rows = _texts(table, bare=True)
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([heads] * any(heads) + rows)
-    return out.getvalue().rstrip("\n")
+    return out.getvalue().splitlines()
 
 
-def _typeset(table: doc.Table, form: str) -> Iterator[str]:
-    escapes = str.maketrans(dict(_ESCAPES[form]))
-    heads, *rows = ([cell.translate(escapes) for cell in row] for row in _texts(table))
-    aligned = [column.align for column in _shown(table)]
-    if form == "markdown":
-        yield from [readable(table.title).translate(escapes), ""] if table.title else []
-        for row in (heads, [":--" if side == "left" else "--:" for side in aligned], *rows):
-            yield f"| {' | '.join(row)} |"
-        return
-    yield from [f"% {readable(table.title)}"] * bool(table.title)
-    yield f"\\begin{{tabular}}{{{''.join(side[0] for side in aligned)}}}"
-    rows = [[re.sub(r"(?<!\S)-(?=[\d$])", "$-$", cell) for cell in row] for row in rows]
-    yield from (r"\toprule", *([" & ".join(heads) + r" \\", r"\midrule"] if any(heads) else []))
-    yield from (" & ".join(row) + r" \\" for row in rows)
-    yield from (r"\bottomrule", r"\end{tabular}")
+def _as_markdown(table: doc.Table) -> Iterator[str]:
+    heads, *rows = _texts(table)
+    if table.title:
+        yield from (readable(table.title).translate(_MARKDOWN), "")
+    sides = [":--" if column.align == "left" else "--:" for column in _shown(table)]
+    for row in (heads, sides, *rows):
+        yield f"| {' | '.join(row if row is sides else [cell.translate(_MARKDOWN) for cell in row])} |"
+
+
+def _as_latex(table: doc.Table) -> Iterator[str]:
+    # For the package booktabs.
+    heads, *rows = (" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in _texts(table))
+    if table.title:
+        yield f"% {readable(table.title)}"
+    yield f"\\begin{{tabular}}{{{''.join(column.align[0] for column in _shown(table))}}}\n\\toprule"
+    if any(column.title for column in _shown(table)):
+        yield f"{heads}\n\\midrule"
+    yield from (re.sub(r"(?<!\S)-(?=[\d$])", "$-$", row) for row in rows)
+    yield "\\bottomrule\n\\end{tabular}"
 
 
 def as_rows(document: Iterable[doc.Block]) -> str:

@@ -202,12 +202,9 @@ class TextReport:
 
     def left_out(self) -> list[str]:
         """Return one sentence for each thing that was left out while reading; empty if nothing was."""
-        lines = []
-        if invalid := self.skipped - self.unusable:
-            lines.append(f"{_counted(invalid, 'segment')} left out: not valid text")
-        if self.unusable:
-            lines.append(f"{_counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}")
-        return lines
+        bad = f"{_counted(self.skipped - self.unusable, 'segment')} left out: not valid text"
+        unusable = f"{_counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}"
+        return [bad] * (self.skipped > self.unusable) + [unusable] * (self.unusable > 0)
 
     def notes(self) -> list[str]:
         """Return one sentence for each thing that was left out or changed while reading; empty if nothing was."""
