@@ -1,4 +1,4 @@
-"""Exact bits per byte of n-gram models of words, characters and bytes, and of mixtures of them, on texts of many kinds.
+"""Exact bits per byte of n-gram models of words, characters and bytes, on texts of many kinds.
 
     python benchmarks/exact_bits.py                       # all texts, about 10 minutes of CPU
     python benchmarks/exact_bits.py --quick               # small parts of two of them, half a minute
@@ -6,8 +6,8 @@
 
 Every model gives every text a probability: unseen words are spelled, white space is predicted, unseen characters are shared
 out, and bytes are all known. So the figures of one row can be compared. `words, 2` knows the words that occur twice or more
-in the training text, and spells more; the columns on spelling and white space, and the mixture, are of these. `<unk>` in a
-published text is a word like others, but in `WikiText-2, all words`, where it is the unknown word of the training text, and
+in the training text, and spells more; the columns on spelling and white space are of these. `<unk>` in a published text
+is a word like others, but in `WikiText-2, all words`, where it is the unknown word of the training text, and
 the test articles have the words themselves. All models are modified Kneser-Ney: words of order 5, the others of 12.
 Texts come from the folder LMGAUGE_DATA.
 """
@@ -19,7 +19,6 @@ import math
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import exact_models
 import harness
@@ -27,22 +26,12 @@ import lmgauge
 from exact_models import Texts
 
 COLUMNS = (("words", "word", 1), ("words, 2", "word", 2), ("characters", "character", 1), ("bytes", "byte", 1))
-MIXED = ("words, 2", "characters", "bytes")
 AUDITED_BYTES = 1500
-HELD_OUT_MB = 0.2  # that weights are estimated on
 UNITS = tuple(name for name, *_ in COLUMNS)
-HEAD = ("text", "train, MB", "test, MB", "unseen", *UNITS, "mixture", "spelling", "white space", "audit")
+HEAD = ("text", "train, MB", "test, MB", "unseen", *UNITS, "spelling", "white space", "audit")
 
 
-@dataclass(frozen=True)
-class Options:
-    """What is left out of a run, and how much is audited."""
-
-    mixture: bool
-    audit: bool
-
-
-def cells(texts: Texts, options: Options) -> Iterator[str]:
+def cells(texts: Texts, *, audit: bool) -> Iterator[str]:
     """Yield the cells of a text's row, as they are measured."""
     corpus = texts.corpus()
     size = texts.test.stat().st_size
@@ -62,12 +51,8 @@ def cells(texts: Texts, options: Options) -> Iterator[str]:
         unseen = unseen or f"{result.oov_rate:.2%}"
     yield unseen
     yield from figures
-    parts = _parts(models["words, 2"], corpus, size)
-    if options.mixture:
-        models["mixture"] = _mixture(texts, models)
-    yield _bits(_measured(texts, "mixture", models["mixture"])) if options.mixture else ""
-    yield from parts
-    yield _audits(texts, models) if options.audit else ""
+    yield from _parts(models["words, 2"], corpus, size)
+    yield _audits(texts, models) if audit else ""
 
 
 def _measured(texts: Texts, name: str, model: lmgauge.LanguageModel, how: str = "") -> lmgauge.results.Evaluation:
@@ -89,17 +74,6 @@ def _parts(model: lmgauge.LanguageModel, corpus: lmgauge.Corpus, size: int) -> t
         spelling -= math.fsum(batch.extra["spelling"])
         separators -= math.fsum(batch.extra["separator"])
     return f"{spelling / math.log(2) / size:.4f}", f"{separators / math.log(2) / size:.5f}"
-
-
-def _mixture(texts: Texts, models: dict[str, lmgauge.LanguageModel]) -> lmgauge.LanguageModel:
-    """Return the mixture of words, characters and bytes; of the last two where words are not divided by white space."""
-    held_out = exact_models.beginning(texts.held_out, HELD_OUT_MB)
-    # Words that more than white space divides cannot be read as bytes.
-    mixed = MIXED if texts.tokenizer == "whitespace" else MIXED[1:]
-    mixture = lmgauge.mix([models[name] for name in mixed], held_out)
-    weights = ", ".join(f"{weight:.2f} {name}" for name, weight in zip(mixed, mixture.weights, strict=True))
-    harness.note(f"{texts.name}, mixture: {weights}")
-    return mixture
 
 
 def _audits(texts: Texts, models: dict[str, lmgauge.LanguageModel]) -> str:
@@ -132,7 +106,6 @@ def main() -> int:
     options.add_argument("--quick", action="store_true", help="small parts of two texts")
     options.add_argument("--text", nargs="+", metavar="NAME", help="only these texts")
     options.add_argument("--megabytes", type=float, default=10.0, help="of the books to learn from (10)")
-    options.add_argument("--no-mixture", action="store_true", help="leave mixtures out")
     options.add_argument("--no-audit", action="store_true", help="leave audits out")
     arguments = options.parse_args()
     texts = all_texts(quick=arguments.quick, megabytes=arguments.megabytes)
@@ -140,8 +113,8 @@ def main() -> int:
     if missing:
         harness.give_up(f"no such text: {', '.join(missing)}; there are {', '.join(texts)}")
     harness.print_machine(harness.lmgauge_program(None))
-    wanted = Options(mixture=not arguments.no_mixture, audit=not arguments.no_audit)
-    rows = [list(cells(one, wanted)) for name, one in texts.items() if name in (arguments.text or texts)]
+    chosen = [one for name, one in texts.items() if name in (arguments.text or texts)]
+    rows = [list(cells(one, audit=not arguments.no_audit)) for one in chosen]
     harness.print_table(HEAD, rows)
     return 0 if not any("failed" in row[-1] for row in rows) else 1
 

@@ -27,7 +27,7 @@ class Texts:
     Attributes:
         name: as tables and `--text` have it.
         train: one file.
-        held_out: of mixtures: what their weights are estimated on.
+        held_out: what the training of a network is watched on.
         test: one file.
         tokenizer: of the models of words.
         reserved: what a `<unk>` in the text is to models of words: escape, a word like others, or unk, an unknown one.

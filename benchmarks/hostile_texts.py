@@ -24,7 +24,6 @@ from typing import Any
 import harness
 import lmgauge
 from lmgauge import tasks
-from lmgauge.models.combined.spelling.byte_view import ByteView
 
 GOAL = 10.0
 LINE_BYTES = 16
@@ -160,8 +159,6 @@ MODELS: dict[str, Callable[[], Any]] = {
     "cache, spelled": lambda: lmgauge.cache(_spelled(), weight=0.1),
     "mixture": _mixture,
     "classes": _class_model,
-    "words read byte by byte": lambda: ByteView(_spelled()),
-    "characters read byte by byte": lambda: ByteView(_trained(tokenizer="character", order=5, vocabulary="spelled")()),
     "network of subwords": _network,
 }
 TOKENIZERS = ("whitespace", "treebank", "character", "byte", "icu", "icu:ja", "icu:th")

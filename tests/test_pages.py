@@ -20,6 +20,7 @@ PAGES = [
 ]
 TASKS = [path for path in PAGES if path.parent.name == "how-to" and path.name != "index.md"]
 OTHER_PROGRAMS = {
+    "--array",  # of sbatch
     "--dependency",
     "--extra-index-url",
     "--inplace",

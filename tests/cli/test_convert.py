@@ -20,7 +20,7 @@ def folder(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ok("train", "modified-kneser-ney", folder / "train.txt", "-o", folder / "kn3")
     ok("train", "modified-kneser-ney", folder / "train.txt", "-o", folder / "probing.binary")
     ok("convert", folder / "kn3", folder / "trie.klm", "--trie")
-    ok("convert", folder / "kn3", folder / "small.bin", "--trie", "--quantize", "8,8", "--array", "22")
+    ok("convert", folder / "kn3", folder / "small.bin", "--trie", "--quantize", "8,8")
     return folder
 
 
@@ -44,7 +44,7 @@ def test_a_trie_goes_on_to_every_form(folder: Path, tmp_path: Path) -> None:
 
 
 def test_training_writes_a_trie(folder: Path, tmp_path: Path) -> None:
-    options = ["--trie", "--quantize", "8,8", "--array", "22"]
+    options = ["--trie", "--quantize", "8,8"]
     ok("train", "modified-kneser-ney", folder / "train.txt", "-o", tmp_path / "direct.bin", *options)
     assert (tmp_path / "direct.bin").read_bytes() == (folder / "small.bin").read_bytes()
 

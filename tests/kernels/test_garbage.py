@@ -95,6 +95,10 @@ GARBAGE: dict[str, Callable[[], Any]] = {
     "a table of KenLM that is full": lambda: _native.fill_probing(
         np.full(48, 255, U8), np.ones(2, U64), np.ones(2, U32), 1, (0, 4)
     ),
+    "rows that are larger than their output": lambda: _native.pack_rows([np.ones(9, U32)], [32], np.zeros(40, U8)),
+    "an n-gram of KenLM whose suffix is outside": lambda: _native.combine_kenlm(
+        np.zeros(2, U64), np.full(1, 2, U32), np.zeros(1, U32), np.zeros(1, U64)
+    ),
     "an order that wraps around": lambda: _native.route_requests(
         np.ones(3, U32), (1 << 64) - 1, [EMPTY], [np.zeros(0, U32)]
     ),
@@ -102,7 +106,9 @@ GARBAGE: dict[str, Callable[[], Any]] = {
         np.zeros(1), np.zeros(0), np.zeros(1, U32), 1, np.array([5, -5]), np.zeros(3, U8)
     ),
     "an output that is an input": lambda: _native.number_ngrams(np.ones(3, U32), SAME, np.zeros(8, U64), SAME),
-    "an odd address": lambda: _native.combine_kenlm(np.zeros(17, U8)[1:].view(U64), np.zeros(2, U32), np.zeros(2, U64)),
+    "an odd address": lambda: _native.combine_kenlm(
+        np.zeros(17, U8)[1:].view(U64), np.zeros(2, U32), np.zeros(2, U32), np.zeros(2, U64)
+    ),
 }
 
 

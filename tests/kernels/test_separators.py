@@ -76,9 +76,6 @@ def test_hostile_arrays_are_refused(changed: dict[str, Any]) -> None:
     n = len(rows[5])
     with pytest.raises(ValueError, match=r"\w"):
         _native.score_separators(rows, rules, np.zeros(CONTEXTS, np.int32), np.zeros(3), np.zeros(n))
-    columns = (np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.uint8))
-    with pytest.raises(ValueError, match=r"\w"):
-        _native.place_separators(rows, rules, *columns)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ import pytest
 
 import lmgauge
 from lmgauge import tasks
-from lmgauge.models.combined.spelling.byte_view import ByteView
 from lmgauge.text.overlap.duplicates import WholeDuplicates
 from lmgauge.text.overlap.token_stream import StreamEncoder, WholeText
 
@@ -70,8 +69,6 @@ MODELS: dict[str, Callable[[], Any]] = {
     "treebank, spelled": lambda: _trained(tokenizer="treebank", vocabulary="spelled"),
     "cache": lambda: lmgauge.cache(_trained(vocabulary="spelled"), weight=0.1),
     "mixture": lambda: lmgauge.mix([_trained(), _trained(order=1)], weights=[0.5, 0.5]),
-    "words as bytes": lambda: ByteView(_trained(vocabulary="spelled", min_count=2)),
-    "characters as bytes": lambda: ByteView(_trained(tokenizer="character", vocabulary="spelled")),
 }
 
 
@@ -136,23 +133,6 @@ def test_white_space_is_spelled_without_being_copied_for_each_character() -> Non
     CopiedString.copied = 0
     separators._chain(CopiedString(" " * SIZE))
     assert not CopiedString.copied
-
-
-def test_white_space_as_bytes_is_not_copied_for_each_character() -> None:
-    view: Any = ByteView(_trained(vocabulary="spelled"))
-    spaces = view._own_reader._separators
-    copied = []
-    for size in (SIZE, TIMES * SIZE):
-        CopiedString.copied = 0
-        spaces.masses(b"a", None, CopiedString(" " * size))
-        copied.append(CopiedString.copied)
-    assert copied[1] <= MOST * copied[0]
-
-
-def test_a_long_word_as_bytes_is_looked_up_until_no_known_one_begins_so() -> None:
-    words: Any = ByteView(_trained(vocabulary="spelled"))._own_reader
-    work = [calls(lambda: words._prefixes([b"x" * size])) for size in (SIZE, TIMES * SIZE)]  # noqa: B023
-    assert work[1] <= 1.1 * work[0]
 
 
 def test_equal_lines_are_compared_once() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from lmgauge.models import registry
 from lmgauge.models.combined.mixture import model
-from lmgauge.models.combined.spelling import byte_view_characters
 from lmgauge.models.network import windows
 from lmgauge.models.network.gguf import network
 from lmgauge.models.ngram import adjusted_counts, discounts, ngram_arrays, packed_tables
@@ -63,24 +62,6 @@ def test_packed_tables() -> None:
 def test_registry() -> None:
     assert registry.takers("stride") == "neural models"
     assert registry.unused_option(registry.ScoringOptions(context=512), []) == "context"
-
-
-def test_byte_view_characters() -> None:
-    assert byte_view_characters.split_characters("5 €".encode()[:-1]) == ("5 ", b"\xe2\x82")
-    assert byte_view_characters.split_characters(b"\xff") is None
-    assert byte_view_characters.may_begin_character(b"\xe2\x82") is True
-    assert byte_view_characters.may_begin_character(b"\x82") is False
-    assert byte_view_characters.may_begin_character(b"ab") is False
-
-
-def test_byte_view_masses() -> None:
-    assert byte_view_characters.range_sums(
-        np.array([0.5, 0.25, 0.125]), np.array([0, 1, 2]), np.array([3, 2, 2])
-    ).tolist() == [
-        0.875,
-        0.25,
-        0.0,
-    ]
 
 
 def test_run() -> None:

@@ -9,19 +9,6 @@ struct From<KenlmFile> {
     static KenlmFile view(const Python& data) { return open_kenlm({data.data(), data.size()}); }
 };
 
-// Kind, counts, bits of probabilities, of back-off weights, of arrays.
-template <>
-struct From<KenlmLayout> {
-    using Python = std::tuple<int, std::vector<std::uint64_t>, unsigned, unsigned, unsigned>;
-    static KenlmLayout view(const Python& given) {
-        const auto& [kind, counts, probability_bits, backoff_bits, array_bits] = given;
-        require(kind >= 0 && kind <= 5 && kind != 1 && counts.size() >= 2 && counts.size() < 250, "shape");
-        require(probability_bits >= 1 && probability_bits <= 25 && backoff_bits >= 1 && backoff_bits <= 25 && array_bits < 256, "bits");
-        for (const std::uint64_t count : counts) require(count < std::uint64_t{1} << 40, "counts");
-        return lay_out_kenlm({static_cast<KenlmKind>(kind), counts, 1.5f, probability_bits, backoff_bits, array_bits}, std::uint64_t{1} << 60);
-    }
-};
-
 namespace {
 
 void check_ids(const KenlmFile& file, Ids ids, bool none) {
@@ -31,9 +18,6 @@ void check_words(Places offsets, std::size_t word, std::size_t size) {
     require(word + 1 < offsets.size(), "a word outside the vocabulary");
     require(0 <= offsets[word] && offsets[word] <= offsets[word + 1] && static_cast<std::size_t>(offsets[word + 1]) <= size, "words outside their data");
 }
-
-// Where the part of a level begins in the file.
-std::uint64_t begin_of(const KenlmLevel& level) { return level.offsets > 0 ? level.header_at : level.at; }
 
 void bind_reading(nb::module_& m) {
     m.def("kenlm_layout", [](const Array<std::uint8_t>& data) {
@@ -73,30 +57,13 @@ void bind_writing(nb::module_& m) {
             hashes[i] = hash_kenlm_word(bytes.data() + offsets[i], static_cast<std::size_t>(offsets[i + 1] - offsets[i]));
         }
     });
-    m.def("plan_kenlm", [](const PythonOf<KenlmLayout>& shape) {
-        const KenlmLayout layout = From<KenlmLayout>::view(shape);
-        std::vector<std::tuple<std::uint64_t, std::uint64_t>> levels;
-        for (const KenlmLevel& level : layout.levels) levels.emplace_back(begin_of(level), level.buckets);
-        const std::vector<std::uint64_t> places{layout.vocabulary, layout.quantization, layout.unigrams, layout.end, layout.vocabulary_buckets};
-        return std::make_tuple(places, levels);
-    });
-    def(m, "write_kenlm_header", [](const KenlmLayout& layout, MutableView<std::uint8_t> header) {
-        require(header.size() == kenlm_header_size(layout.shape.order()), "header");
-        write_kenlm_header(layout.shape, header);
-    });
-    def(m, "join_words", [](Places offsets, Bytes8 bytes, Ids order) {
-        std::string out;
-        for (const std::uint32_t word : order) {
-            check_words(offsets, word, bytes.size());
-            out.append(reinterpret_cast<const char*>(bytes.data()) + offsets[word], static_cast<std::size_t>(offsets[word + std::size_t{1}] - offsets[word]));
-            out.push_back('\0');
-        }
-        return out;
-    });
     def(m, "log10_of", log10_of, [](const auto& linear, const auto& log10) { check_same_size(linear, log10); });
-    def(m, "combine_kenlm", [](View<std::uint64_t> keys, Ids words, MutableView<std::uint64_t> longer) {
-        check_same_size(keys, words, longer);
-        for (std::size_t i = 0; i < keys.size(); ++i) longer[i] = combine_kenlm(keys[i], words[i]);
+    def(m, "combine_kenlm", [](View<std::uint64_t> keys, Ids suffixes, Ids words, MutableView<std::uint64_t> longer) {
+        check_same_size(suffixes, words, longer);
+        for (std::size_t i = 0; i < longer.size(); ++i) {
+            require(suffixes[i] < keys.size(), "a suffix outside the order below");
+            longer[i] = combine_kenlm(keys[suffixes[i]], words[i]);
+        }
     });
     def(m, "fill_probing", [](MutableView<std::uint8_t> table, View<std::uint64_t> keys, Ids values, std::size_t width,
                               const std::tuple<std::uint64_t, std::uint64_t>& range) {
@@ -106,20 +73,19 @@ void bind_writing(nb::module_& m) {
         check_range(std::get<0>(range), std::get<1>(range), buckets);
         return fill_probing(table, keys, values, width, std::get<0>(range), std::get<1>(range));
     });
-    def(m, "sort_extensions", sort_extensions, [](Ids suffixes, Ids words, View<std::uint64_t> ends, Ids places) {
+    def(m, "sort_extensions", sort_extensions, [](Ids suffixes, Ids words, Ids ends, Ids places) {
         check_same_size(suffixes, words, places);
         for (const std::uint32_t suffix : suffixes) require(suffix < ends.size(), "a suffix outside the order below");
     });
-    def(m, "pack_level", [](const KenlmLayout& layout, unsigned order, Ids words, View<std::uint64_t> values, View<std::uint64_t> next,
-                            MutableView<std::uint8_t> part) {
-        require(is_trie(layout.shape.kind) && order >= 2 && order <= layout.shape.order(), "order");
-        const KenlmLevel& level = layout.levels[order - 2];
-        const bool longest = order == layout.shape.order();
-        const std::uint64_t end = longest ? layout.end : begin_of(layout.levels[order - 1]);
-        require(words.size() == level.entries && values.size() == level.entries && part.size() == end - begin_of(level), "shapes");
-        require(next.size() == (longest ? 0 : level.entries + 1) && std::is_sorted(next.begin(), next.end()), "next");
-        require(next.empty() || next.back() <= layout.shape.counts[order], "next");
-        pack_level(level, layout.shape.array_bits, words, values, next, part);
+    def(m, "pack_rows", pack_rows, [](const auto& columns, const auto& widths, const auto& out) {
+        require(!columns.empty() && columns.size() == widths.size(), "a width for each column");
+        std::size_t bits = 0;
+        for (std::size_t i = 0; i < columns.size(); ++i) {
+            check_same_size(columns[i], columns[0]);
+            require(widths[i] <= 32, "widths");
+            bits += widths[i];
+        }
+        require(out.size() >= (columns[0].size() * bits + 7) / 8 + 8, "output");
     });
     def(m, "center_bins", center_bins);
     def(m, "encode_bins", encode_bins, [](const auto& values, const auto& centers, std::size_t reserved, const auto& codes) {

@@ -87,11 +87,6 @@ void bind_separators(nb::module_& m) {
     });
     const auto a_row_each = [](const SpanRows& rows, const SeparatorRules&, const auto&... out) { check_same_size(rows.ends, out...); };
     def(m, "find_separators", find_separators, a_row_each);
-    def(m, "place_separators", [](const SpanRows& rows, const SeparatorRules& rules, MutableView<std::int64_t> context,
-                                  MutableView<std::int64_t> begins, MutableView<std::int64_t> lengths, MutableView<std::uint8_t> scored) {
-        check_same_size(rows.ends, context, begins, lengths, scored);
-        require(place_separators(rows, rules, context, begins, lengths, scored) < 0, "a span outside the data");
-    });
 }
 
 }  // namespace

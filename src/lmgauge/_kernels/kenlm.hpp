@@ -57,9 +57,6 @@ struct KenlmLayout {
 };
 
 constexpr std::size_t kKenlmSanity = 88;    // bytes of magic and test values
-std::uint64_t kenlm_header_size(unsigned order);
-// Throws std::invalid_argument where the parts could not fit into `limit` bytes.
-KenlmLayout lay_out_kenlm(const KenlmShape& shape, std::uint64_t limit);
 
 inline std::uint64_t combine_kenlm(std::uint64_t key, std::uint32_t word) {
     return (key * 8978948897894561157ull) ^ (static_cast<std::uint64_t>(word + 1u) * 17894857484156487943ull);
@@ -156,8 +153,6 @@ std::uint64_t checksum_bytes(View<std::uint8_t> data);
 
 // ---- kenlm_write.cpp: the parts of a new file
 
-// The header of a file of this shape, which has words.
-void write_kenlm_header(const KenlmShape& shape, MutableView<std::uint8_t> header);
 // log10 of linear values: -99 for 0, the sign of others left out.
 void log10_of(View<float> linear, MutableView<float> log10);
 // Puts entries (key, values) into the buckets [first, last) of a table, those whose search begins there: `values` has `width`
@@ -167,13 +162,11 @@ std::vector<std::uint32_t> fill_probing(MutableView<std::uint8_t> table, View<st
 
 // The n-grams of one order in the order of a trie: by the place of their suffix in the order below, then by first word.
 // ends[s] is where the extensions of suffix s end; places[i] which n-gram comes i-th.
-void sort_extensions(View<std::uint32_t> suffixes, View<std::uint32_t> words, MutableView<std::uint64_t> ends,
+void sort_extensions(View<std::uint32_t> suffixes, View<std::uint32_t> words, MutableView<std::uint32_t> ends,
                      MutableView<std::uint32_t> places);
-// Packs the entries of a level, sorted, into its part of a new file, zeroed, which begins at `header_at` for an array and at
-// `at` otherwise. `values` are codes, or the bits of probability and back-off weight, 31 and 32 of them; `next` (empty for the
-// longest order) is where the extensions of each begin, and of the last end.
-void pack_level(const KenlmLevel& level, unsigned array_bits, View<std::uint32_t> words, View<std::uint64_t> values,
-                View<std::uint64_t> next, MutableView<std::uint8_t> part);
+// Packs the numbers of columns row by row, the lowest bits first. `out` has eight bytes more than these take; no number has
+// more bits than its column's width, which is at most 32.
+void pack_rows(const std::vector<View<std::uint32_t>>& columns, const std::vector<unsigned>& widths, MutableView<std::uint8_t> out);
 
 // Centers of bins of equally many of the sorted values, which are the means of these (Federico and Bertoldi 2006).
 void center_bins(View<float> sorted, MutableView<float> centers);

@@ -17,6 +17,7 @@ constexpr std::uint8_t kQuantizationVersion = 2, kArrayVersion = 0;
 [[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument(what); }
 
 std::uint64_t align8(std::uint64_t size) { return (size + 7) / 8 * 8; }
+std::uint64_t header_size(unsigned order) { return align8(kKenlmSanity + kFixed + std::uint64_t{8} * order); }
 
 // Slots of a table for so many entries: KenLM computes them in single precision, and so must we.
 std::uint64_t buckets_for(std::uint64_t entries, float multiplier) {
@@ -146,7 +147,7 @@ KenlmShape read_shape(View<std::uint8_t> data, bool& has_words) {
     if (order < 2 || order > kMaxOrder) refuse("its order is " + std::to_string(order) + "; orders from 2 to 64 can be read");
     if (!(shape.multiplier >= 1.0f && shape.multiplier <= 1e6f)) refuse("the size of its tables is not a sensible number: damaged");
     if (version != (is_trie(shape.kind) ? 1u : 0u)) refuse("its search structure has another version; build it again");
-    if (data.size() < kenlm_header_size(order)) refuse("it ends within its header");
+    if (data.size() < header_size(order)) refuse("it ends within its header");
     for (unsigned k = 0; k < order; ++k) {
         shape.counts.push_back(load_as<std::uint64_t>(fixed + kFixed + 8 * k));
         // Each n-gram takes a bit or more.
@@ -158,7 +159,7 @@ KenlmShape read_shape(View<std::uint8_t> data, bool& has_words) {
 
 // The bits of quantization and arrays stand in these parts themselves.
 void read_bits(View<std::uint8_t> data, KenlmShape& shape) {
-    std::uint64_t at = kenlm_header_size(shape.order()) + 8 + 8 * shape.counts[0];
+    std::uint64_t at = header_size(shape.order()) + 8 + 8 * shape.counts[0];
     if (is_quantized(shape.kind)) {
         if (at + 3 > data.size()) refuse("it is shorter than its header says: truncated, or damaged");
         if (data[at] != kQuantizationVersion) refuse("its quantization has another version; build it again");
@@ -177,14 +178,11 @@ void read_bits(View<std::uint8_t> data, KenlmShape& shape) {
     }
 }
 
-}  // namespace
-
-std::uint64_t kenlm_header_size(unsigned order) { return align8(kKenlmSanity + kFixed + std::uint64_t{8} * order); }
-
+// Throws std::invalid_argument where the parts could not fit into `limit` bytes.
 KenlmLayout lay_out_kenlm(const KenlmShape& shape, std::uint64_t limit) {
     KenlmLayout layout;
     layout.shape = shape;
-    Cursor cursor{kenlm_header_size(shape.order()), limit};
+    Cursor cursor{header_size(shape.order()), limit};
     if (is_trie(shape.kind)) {
         lay_out_trie(layout, cursor);
     } else {
@@ -193,6 +191,8 @@ KenlmLayout lay_out_kenlm(const KenlmShape& shape, std::uint64_t limit) {
     layout.end = cursor.at;
     return layout;
 }
+
+}  // namespace
 
 KenlmFile open_kenlm(View<std::uint8_t> data) {
     if (data.size() >= std::uint64_t{1} << 48) refuse("it is too large");

@@ -9,50 +9,7 @@ namespace {
 template <class T>
 void store_as(std::uint8_t* at, T value) { std::memcpy(at, &value, sizeof value); }
 
-// Numbers one after another, the lowest bits first.
-class BitWriter {
-  public:
-    explicit BitWriter(std::uint8_t* out) : out_(out) {}
-    void put(std::uint64_t value, unsigned bits) {    // at most 63, and no more bits than these set
-        held_ |= value << used_;
-        used_ += bits;
-        if (used_ < 64) return;
-        store_as(out_, held_);
-        out_ += 8;
-        used_ -= 64;
-        held_ = used_ == 0 ? 0 : value >> (bits - used_);
-    }
-    void finish() {
-        for (; used_ > 0; used_ -= std::min(used_, 8u), held_ >>= 8) *out_++ = static_cast<std::uint8_t>(held_);
-    }
-
-  private:
-    std::uint8_t* out_;
-    std::uint64_t held_ = 0;
-    unsigned used_ = 0;
-};
-
 }  // namespace
-
-void write_kenlm_header(const KenlmShape& shape, MutableView<std::uint8_t> header) {
-    constexpr char kMagic[] = "mmap lm http://kheafield.com/code format version 5\n";
-    std::fill(header.begin(), header.end(), std::uint8_t{0});
-    std::uint8_t* const at = header.data();
-    std::memcpy(at, kMagic, sizeof kMagic);
-    store_as(at + 56, 0.0f);
-    store_as(at + 60, 1.0f);
-    store_as(at + 64, -0.5f);
-    store_as(at + 68, std::uint32_t{1});
-    store_as(at + 72, 0xFFFFFFFFu);
-    store_as(at + 80, std::uint64_t{1});
-    std::uint8_t* const fixed = at + kKenlmSanity;
-    fixed[0] = static_cast<std::uint8_t>(shape.order());
-    store_as(fixed + 4, shape.multiplier);
-    store_as(fixed + 8, static_cast<std::uint32_t>(shape.kind));
-    fixed[12] = 1;
-    store_as(fixed + 16, std::uint32_t{is_trie(shape.kind)});
-    for (unsigned k = 0; k < shape.order(); ++k) store_as(fixed + 20 + 8 * k, shape.counts[k]);
-}
 
 void log10_of(View<float> linear, MutableView<float> log10) {
     for (std::size_t i = 0; i < linear.size(); ++i) {
@@ -96,16 +53,16 @@ std::vector<std::uint32_t> fill_probing(MutableView<std::uint8_t> table, View<st
     return left;
 }
 
-void sort_extensions(View<std::uint32_t> suffixes, View<std::uint32_t> words, MutableView<std::uint64_t> ends,
+void sort_extensions(View<std::uint32_t> suffixes, View<std::uint32_t> words, MutableView<std::uint32_t> ends,
                      MutableView<std::uint32_t> places) {
     struct Extension {
         std::uint32_t word, ngram;
     };
-    std::fill(ends.begin(), ends.end(), std::uint64_t{0});
+    std::fill(ends.begin(), ends.end(), 0u);
     for (const std::uint32_t suffix : suffixes) ++ends[suffix];
-    std::uint64_t total = 0;
-    for (std::uint64_t& end : ends) {    // now where those of each begin; filling moves it to where they end
-        const std::uint64_t count = end;
+    std::uint32_t total = 0;
+    for (std::uint32_t& end : ends) {    // now where those of each begin; filling moves it to where they end
+        const std::uint32_t count = end;
         end = total;
         total += count;
     }
@@ -116,40 +73,30 @@ void sort_extensions(View<std::uint32_t> suffixes, View<std::uint32_t> words, Mu
         if (i + kAhead < suffixes.size()) prefetch_for_write(sorted.data() + ends[suffixes[i + kAhead]]);
         sorted[ends[suffixes[i]]++] = {words[i], static_cast<std::uint32_t>(i)};
     }
-    std::uint64_t begin = 0;
-    for (const std::uint64_t end : ends) {
-        std::sort(sorted.begin() + static_cast<std::ptrdiff_t>(begin), sorted.begin() + static_cast<std::ptrdiff_t>(end),
-                  [](const Extension& a, const Extension& b) { return a.word < b.word; });
+    std::uint32_t begin = 0;
+    for (const std::uint32_t end : ends) {
+        std::sort(sorted.begin() + begin, sorted.begin() + end, [](const Extension& a, const Extension& b) { return a.word < b.word; });
         begin = end;
     }
     for (std::size_t i = 0; i < sorted.size(); ++i) places[i] = sorted[i].ngram;
 }
 
-void pack_level(const KenlmLevel& level, unsigned array_bits, View<std::uint32_t> words, View<std::uint64_t> values,
-                View<std::uint64_t> next, MutableView<std::uint8_t> part) {
-    const bool array = level.offsets > 0;
-    const std::uint64_t begin = array ? level.header_at : level.at;
-    if (array) {
-        part[1] = static_cast<std::uint8_t>(array_bits);
-        std::uint8_t* const offsets = part.data() + (level.offsets_at - begin);
-        std::uint64_t written = 1;
-        for (std::uint64_t i = 0; i < next.size(); ++i) {
-            for (const std::uint64_t upper = next[i] >> level.next_bits; written <= upper; ++written) store_as(offsets + 8 * written, i);
+void pack_rows(const std::vector<View<std::uint32_t>>& columns, const std::vector<unsigned>& widths, MutableView<std::uint8_t> out) {
+    std::uint8_t* at = out.data();
+    std::uint64_t held = 0;
+    unsigned used = 0;    // of its bits, fewer than 32 of which wait for the next number
+    for (std::size_t row = 0; row < columns[0].size(); ++row) {
+        for (std::size_t column = 0; column < columns.size(); ++column) {
+            held |= std::uint64_t{columns[column][row]} << used;
+            used += widths[column];
+            if (used < 32) continue;
+            store_as(at, static_cast<std::uint32_t>(held));
+            at += 4;
+            held >>= 32;
+            used -= 32;
         }
     }
-    const std::uint64_t mask = (std::uint64_t{1} << level.next_bits) - 1;
-    BitWriter out(part.data() + (level.at - begin));
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        out.put(words[i], level.word_bits);
-        out.put(values[i], level.value_bits);
-        if (!next.empty()) out.put(next[i] & mask, level.next_bits);
-    }
-    if (!next.empty()) {
-        out.put(0, level.word_bits);
-        out.put(0, level.value_bits);
-        out.put(next.back() & mask, level.next_bits);
-    }
-    out.finish();
+    store_as(at, static_cast<std::uint32_t>(held));
 }
 
 void center_bins(View<float> sorted, MutableView<float> centers) {

@@ -86,7 +86,6 @@ private:
 
 struct Separator {
     std::size_t row;
-    std::int64_t begin, length;
     std::int32_t context, which;  // place and sides; -1: not known
     std::int32_t before;          // what comes before it in the segment counts as, 0: nothing
     bool scored;                  // not where all of it is in the given text
@@ -128,7 +127,7 @@ SeparatorsFound walk(const SpanRows& rows, const SeparatorRules& rules, Visit vi
             }
             const std::int32_t which = numbers.of(data + begin, static_cast<std::size_t>(length));
             const auto context = static_cast<std::int32_t>(((place * kSides + left) * kSides + right) * 2 + quoted);
-            visit(Separator{row, begin, length, context, which, before, scored});
+            visit(Separator{row, context, which, before, scored});
             if (which < 0 && scored) {
                 result.unknown.insert(result.unknown.end(), {static_cast<std::int64_t>(row), begin, length, context});
             }
@@ -161,16 +160,6 @@ SeparatorsFound find_separators(const SpanRows& rows, const SeparatorRules& rule
         context[s.row] = s.context;
         which[s.row] = s.which;
     });
-}
-
-std::int64_t place_separators(const SpanRows& rows, const SeparatorRules& rules, MutableView<std::int64_t> context,
-                              MutableView<std::int64_t> begins, MutableView<std::int64_t> lengths, MutableView<std::uint8_t> scored) {
-    return walk(rows, rules, [&](const Separator& s) {
-        context[s.row] = s.context;
-        begins[s.row] = s.begin;
-        lengths[s.row] = s.length;
-        scored[s.row] = s.scored;
-    }).fault;
 }
 
 }  // namespace lmgauge

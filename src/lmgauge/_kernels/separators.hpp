@@ -42,8 +42,5 @@ SeparatorsFound score_separators(const SpanRows& rows, const SeparatorRules& rul
 // context[row]: place, sides and quotes; which[row]: the number of the separator, -1 for one that is not known.
 SeparatorsFound find_separators(const SpanRows& rows, const SeparatorRules& rules, MutableView<std::int32_t> context,
                                 MutableView<std::int32_t> which);
-// By row: place and sides, first byte, length, and whether it is scored. Returns the fault.
-std::int64_t place_separators(const SpanRows& rows, const SeparatorRules& rules, MutableView<std::int64_t> context,
-                              MutableView<std::int64_t> begins, MutableView<std::int64_t> lengths, MutableView<std::uint8_t> scored);
 
 }  // namespace lmgauge

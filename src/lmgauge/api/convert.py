@@ -56,7 +56,7 @@ def convert(
         lmgauge convert kn5/ kn5.arpa.gz
         lmgauge convert theirs.arpa theirs/
         lmgauge convert class.arpa class/ --classes class.txt
-        lmgauge convert kn5/ kn5.binary --trie --quantize 8,8 --array 22
+        lmgauge convert kn5/ kn5.binary --trie --quantize 8,8
     """
     from pathlib import Path
 

@@ -44,8 +44,8 @@ def mix(
 
     Models over different words are mixed over the union of their words: a model gives probability zero to a word that it
     does not know and another does, and its `<unk>` is for words that no model knows. Spelled models with the same speller
-    get it around their mixture. Models that cut text differently are mixed byte by byte, if each of them gives every text a
-    probability: spelled words, spelled characters, bytes.
+    get it around their mixture. Models that cut text differently are not mixed; `lmgauge compare` compares them in bits per
+    byte.
 
     Args:
         models: model folder, ARPA or KenLM file; two or more, from Python also models.
@@ -66,9 +66,8 @@ def mix(
 
     Raises:
         InputError: the tokenizers differ, or the vocabularies of networks, or the text is empty.
-        UsageError: some models are spelled and another one cannot be read as bytes, fewer than two models, weights that are
-            not shares of 1, neither weights nor text, an output that would replace an input, or `static` for models that do
-            not back off.
+        UsageError: models are spelled and not by one speller, fewer than two models, weights that are not shares of 1,
+            neither weights nor text, an output that would replace an input, or `static` for models that do not back off.
 
     Shell:
         lmgauge mix -m kn3/ -m wb3/ valid.txt -o mixed/
@@ -83,7 +82,7 @@ def mix(
     """
     from lmgauge.api.evaluate import evaluate
     from lmgauge.base.progress import say_progress
-    from lmgauge.models.combined.mixture.mixing import together
+    from lmgauge.models.combined.mixture.mixing import mixture_of
     from lmgauge.models.combined.mixture.static import StaticMixture, static_mixture
 
     if isinstance(models, PATHS):
@@ -99,8 +98,8 @@ def mix(
     refuse_output(output, models, corpus, folder="" if static else "a mixture that is not --static")
     components = inputs.load_models(models, scoring)
     if len(components) > 1:
-        parts = together(components, paths if len(paths) == len(models) else None)
-        mixture: Any = parts.fitted(weights, corpus, threads=threads)
+        names = paths if len(paths) == len(models) else None
+        mixture: Any = mixture_of(components, weights, corpus, names=names, threads=threads)
     else:
         mixture = next(iter(components), None)
     if not static:
@@ -166,13 +165,13 @@ def cache(
         [7.23, 6.12]
     """
     from lmgauge.models.combined.cache_model import CacheModel
-    from lmgauge.models.combined.mixture.mixing import Together
+    from lmgauge.models.combined.mixture.mixing import mixture_of
     from lmgauge.models.combined.spelling.model import parted
 
     corpus = None if held_out is None else corpus_of(held_out, reading)
     refuse_output(output, [model], corpus, folder="a model with a cache")
     base, around = parted(loaded(model, scoring))  # what adapts is which words come, not their spelling
-    pair = Together((base, CacheModel.beside(base, memory)), "tokens")
     shares = _WEIGHT if weight is None and corpus is None else weight
-    mixture = pair.fitted(None if shares is None else (1 - shares, shares), corpus, threads=threads)
+    weights = None if shares is None else (1 - shares, shares)
+    mixture = mixture_of([base, CacheModel.beside(base, memory)], weights, corpus, threads=threads)
     return saved(around(mixture), output)  # type: ignore[no-any-return]

@@ -251,7 +251,7 @@ Tools
     metavars: what=MODEL|RUN
   convert = api.convert.convert: Convert between ARPA files, binary files of KenLM, and model folders.
     guesses: arpa export
-    show: trie quantize array
+    show: trie quantize
     without: json html
   calc [calc.calc]: Compute perplexity, cross-entropy and bits from the probabilities of events.
     guesses: bits entropy calculate

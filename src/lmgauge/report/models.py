@@ -96,17 +96,13 @@ def lost(before: float, after: float, events: int, names: tuple[str, str]) -> st
 
 
 # -- mixtures -----------------------------------------------------------------------------------------------------------
-_EVENTS = {
-    "bytes": "the models cut text differently and are mixed byte by byte: perplexities are those of bytes",
-    "spelled": "the models have one speller, which is put around their mixture: perplexities are without spelled letters",
-}
+_SPELLED = "the models have one speller, which is put around their mixture: perplexities are without spelled letters"
 
 
 def mixture_blocks(mixture: Mixture, *, name: str = "", paths: Sequence[str] = ()) -> doc.Document:
     """Return a row for each component, then the mixture, and how its weights were chosen."""
     names = list(paths or [component.label for component in mixture.components])
-    is_spelled = mixture.is_spelled
-    notes = [_EVENTS[how] for how, holds in (("bytes", mixture.read_as == "bytes"), ("spelled", is_spelled)) if holds]
+    notes = [_SPELLED] if mixture.is_spelled else []
     return (*_weights(name or mixture.label, names, mixture.weights, mixture.estimation), *doc.notes(notes))
 
 

@@ -177,7 +177,7 @@ def _keep(folder: Path, model: Any, lines: list[str]) -> None:
     lmgauge.load_model(folder / "whole.arpa")
     model.save(folder / "whole")
     lmgauge.load_model(folder / "whole")
-    forms = [KenlmForm(), KenlmForm(True), KenlmForm(True, (4, 4)), KenlmForm(True, (4, 4), 8), KenlmForm(True, None, 8)]
+    forms = [KenlmForm(), KenlmForm(True), KenlmForm(True, (4, 4))]
     for number, form in enumerate(forms):
         path = folder / f"{number}.binary"
         write_kenlm(model, path, form)
@@ -218,7 +218,3 @@ def _call_by_hand(calls: dict[str, list[Call]]) -> None:
     """Call what a short use does not reach, with parts of other calls."""
     for source, contexts in [call[:2] for call in calls["fill_distributions"]]:
         _native.divergences(source, contexts, source, contexts, np.empty(len(contexts)))
-    rows, rules = calls["find_separators"][0][:2]
-    events = len(rows[5])
-    context, begins, lengths = (np.empty(events, np.int64) for _ in range(3))
-    _native.place_separators(rows, rules, context, begins, lengths, np.empty(events, np.uint8))

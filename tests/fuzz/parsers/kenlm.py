@@ -20,9 +20,8 @@ FORMS: list[dict[str, object]] = [
     {},
     {"trie": True},
     {"trie": True, "quantize": (4, 3)},
-    {"trie": True, "array": 3},
-    {"trie": True, "quantize": (2, 8), "array": 22},
 ]
+KENLM4 = Path(__file__).resolve().parents[2] / "data" / "kenlm4"
 HEADER = 88
 FIELDS = {0: "B", 4: "f", 8: "I", 12: "B", 16: "I"}  # order, room of tables, kind, whether words follow, version
 FLOATS = [0.0, -0.0, 0.5, 38.0, -38.0, -99.0, 1e38, -1e38, float("inf"), float("-inf"), float("nan"), 1e-45]
@@ -37,6 +36,9 @@ def prepare(folder: Path) -> Attempt:
             model.save(path, **form)  # type: ignore[arg-type]
             content = path.read_bytes()
             whole.append((content, _edges(content)))
+    for name in ("array-trie", "quantized-array-trie"):
+        content = (KENLM4 / f"{name}.binary").read_bytes()
+        whole.append((content, _edges(content)))
 
     def attempt(chance: random.Random) -> str:
         content, edges = chance.choice(whole)
@@ -54,10 +56,13 @@ def prepare(folder: Path) -> Attempt:
 
 def _edges(content: bytes) -> list[int]:
     """Return where the parts of a file begin: header, counts, vocabulary, quantization, unigrams, tables, words."""
-    kind, counts, _, _, *bits, _ = _native.kenlm_layout(np.frombuffer(content, np.uint8))
-    places, levels = _native.plan_kenlm((kind, counts, bits[0], bits[1], bits[2]))
+    kind, counts, *_ = _native.kenlm_layout(np.frombuffer(content, np.uint8))
     begin = HEADER + 20
-    return [HEADER, begin, begin + 8 * len(counts), *places[:4], *(place for place, _ in levels)]
+    vocabulary = begin + 8 * len(counts) + 4
+    tables = vocabulary + 8 + (8 * counts[0] if kind else 12 * max(counts[0] + 1, counts[0] * 3 // 2))
+    words = content.rindex(b"<unk>\0")
+    quantization = [tables, tables + 8] if kind in (3, 5) else []
+    return [HEADER, begin, vocabulary, *quantization, *np.linspace(tables, words, len(counts) + 1, dtype=int).tolist()]
 
 
 def _changed(content: bytes, edges: list[int], chance: random.Random) -> bytes:

@@ -161,7 +161,7 @@ def _seal_mixture(folder: Path, config: dict[str, Any]) -> None:
     for part, component in zip(config["components"], components, strict=True):
         part["fingerprint"] = component.fingerprint
     weights = [part["weight"] for part in config["components"]]
-    config["fingerprint"] = MixtureModel(components, weights, read_as=config.get("read_as", "tokens")).fingerprint
+    config["fingerprint"] = MixtureModel(components, weights).fingerprint
 
 
 def _seal_spelling(folder: Path, config: dict[str, Any]) -> None:

@@ -304,9 +304,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
     may_replace = staticmethod(is_ngram_folder)
     """Tells whether `save` may put the folder of a model in the place of another folder."""
 
-    def save(
-        self, path: str | Path, *, trie: bool = False, quantize: Sequence[int] | None = None, array: int | None = None
-    ) -> None:
+    def save(self, path: str | Path, *, trie: bool = False, quantize: Sequence[int] | None = None) -> None:
         """Write the model as a folder: config.json, model.safetensors and the tokenizer's files.
 
         A name that ends in .arpa or .lm, plain or with .gz, writes an ARPA file instead; one that ends in .binary, .bin or
@@ -316,14 +314,13 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
             path: the folder, or the file.
             trie: of a binary file: a trie, which is smaller, instead of a probing table, which is faster.
             quantize: of a trie: bits of a probability and of a back-off weight, such as (8, 8); None: both exact.
-            array: of a trie: most bits of a pointer that go to a table, which saves space, such as 22; None: none.
 
         Raises:
             InputError: the path exists and is not a model folder.
             OutputError: it cannot be written; nothing is left behind.
             UsageError: the model has no ARPA form, or what is for binary files was asked of another.
         """
-        form = KenlmForm(trie, quantize, array)
+        form = KenlmForm(trie, quantize)
         form.check_name(path)
         name = Path(path).name
         ending = next(filter(name.endswith, EXPORTERS.ours), Path(name).suffix)

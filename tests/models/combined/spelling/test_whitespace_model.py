@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge.models.combined.spelling.whitespace_model import EMPTY, FIRST, INNER, LAST, Separators, around
-from lmgauge.scores import EOS_KIND, OOV, SPELLED
-from lmgauge.text.segments import WHITE_SPACE
+from lmgauge._kernels import _native
+from lmgauge.models.combined.spelling.whitespace_model import (
+    AROUND,
+    EMPTY,
+    FIRST,
+    INNER,
+    LAST,
+    SeparatorModel,
+    _rows_of,
+    _rules,
+    around,
+)
+from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch
+from lmgauge.text.segments import WHITE_SPACE, Segments
 
 DATA = Path(__file__).parents[3] / "data"
 TOKENIZERS = ("whitespace", "treebank", "icu")
@@ -34,13 +46,32 @@ def model_of(tokenizer: str) -> lmgauge.models.SpelledModel:
     return model
 
 
+def divided(block: Segments, batch: ScoreBatch, separators: SeparatorModel) -> list[tuple[bytes, bytes]]:
+    """Return the bytes that each row spans: its separator, and its token."""
+    pieces = []
+    for row, segment in enumerate((batch.row_segments() - block.first).tolist()):
+        start = block.starts[segment]
+        begin = start + batch.starts()[row]
+        piece = block.data[begin : start + batch.ends[row]].tobytes()
+        token = piece.decode().lstrip(separators.alphabet).encode()
+        pieces.append((piece[: len(piece) - len(token)], token))
+    return pieces
+
+
+def contexts(block: Segments, batch: ScoreBatch, separators: SeparatorModel) -> np.ndarray[Any, Any]:
+    """Return the place of each separator, and what is around it, int64 [2, rows]."""
+    context, which = np.empty(len(batch), np.int32), np.empty(len(batch), np.int32)
+    _native.find_separators(_rows_of(block, batch), _rules((), divided=separators.divided), context, which)
+    return np.array(np.divmod(context, AROUND))
+
+
 def said(model: lmgauge.models.SpelledModel, texts: list[str]) -> list[str]:
     """Return each text as the rows say it: the separator before each token, and the token by its id or its letters."""
     restored = []
     for block in lmgauge.Corpus.from_strings(texts):
         batch = model.inner.score_block(block, spans=True)
         owner = np.repeat(np.arange(len(block)), batch.segment_events)
-        separators = Separators.of_rows(block, batch, divided=model.separators.divided)
+        separators = divided(block, batch, model.separators)
         unseen = np.flatnonzero(batch.kind == OOV)
         words = model._words(block, batch, model.separators.score(block, batch))
         letters = {row: words.text(i).decode() for i, row in enumerate(unseen.tolist())}
@@ -48,7 +79,7 @@ def said(model: lmgauge.models.SpelledModel, texts: list[str]) -> list[str]:
         for row, segment in enumerate(owner.tolist()):
             known = "" if batch.kind[row] == EOS_KIND else model.vocabulary.tokens[batch.token_ids[row]]
             assert letters.get(row) not in model.vocabulary.tokens
-            pieces[segment] += separators.text(block, row) + letters.get(row, known)
+            pieces[segment] += separators[row][0].decode() + letters.get(row, known)
         restored += pieces
     return restored
 
@@ -90,11 +121,12 @@ def test_words_that_begin_in_given_text_are_spelled_whole(tokenizer: str, before
     (joined,) = lmgauge.Corpus.from_strings([before + text])
     tokens = model.tokenizer.tokenize(joined).strings()[-(len(batch) - 1) :]
     assert [words.text(i) for i in range(len(words))] == [tokens[row] for row in unseen.tolist()]
-    separators = Separators.of_rows(block, batch, divided=model.separators.divided)
+    costs = model.separators.score(block, batch).logprobs
+    ((blank, _), *_) = divided(block, batch, model.separators)
     cut = len(before.encode())
     starts, ends = model.tokenizer.tokenize(joined).starts, model.tokenizer.tokenize(joined).ends
     inside = bool(((starts < cut) & (cut < ends)).any())
-    assert bool(separators.scored[0]) == (not inside and (separators.lengths[0] > 0 or not _ends_white(before, model)))
+    assert (costs[0] < 0) == (not inside and (len(blank) > 0 or not _ends_white(before, model)))
     assert (model.spelled(block, batch).kind[unseen] == SPELLED).all()
 
 
@@ -110,22 +142,21 @@ def test_the_kernel_sees_what_stands_around_separators(tokenizer: str, texts: li
     before = [f'{text} "' for text in texts] if is_given else None
     for block in lmgauge.Corpus.from_strings(texts, given=before):
         batch = model.inner.score_block(block, spans=True)
-        places = Separators.of_rows(block, batch, divided=model_of_spaces.divided)
-        owner = np.repeat(np.arange(len(block)), batch.segment_events)
+        _, sides = contexts(block, batch, model_of_spaces)
+        owner, pieces = batch.row_segments() - block.first, divided(block, batch, model_of_spaces)
         for row, segment in enumerate(owner.tolist()):
             start = int(block.starts[segment] if block.given_starts is None else block.given_starts[segment])
-            begin, end = int(places.begins[row]), int(block.starts[segment] + batch.ends[row])
-            left, right = block.data[start:begin].tobytes(), block.data[begin + places.lengths[row] : end].tobytes()
+            left = block.data[start : int(block.starts[segment] + batch.starts()[row])].tobytes()
+            right = pieces[row][1]
             right = b"" if batch.kind[row] == EOS_KIND else right
             quoted = left.count(b'"') % 2 == 1
-            assert places.around[row] == around(left, right, quoted=quoted, divided=model_of_spaces.divided)
+            assert sides[row] == around(left, right, quoted=quoted, divided=model_of_spaces.divided)
 
 
 def test_places() -> None:
     model = model_of("treebank")
     (block,) = lmgauge.Corpus.from_strings([" a, b ", "", "  "])
     batch = model.inner.score_block(block, spans=True)
-    separators = Separators.of_rows(block, batch, divided=False)
-    assert separators.place.tolist() == [FIRST, INNER, INNER, LAST, EMPTY, EMPTY]
-    assert [separators.text(block, row) for row in range(len(batch))] == [" ", "", " ", " ", "", "  "]
-    assert separators.follows.tolist() == [False, True, True, True, False, False]
+    places, _ = contexts(block, batch, model.separators)
+    assert places.tolist() == [FIRST, INNER, INNER, LAST, EMPTY, EMPTY]
+    assert [blank for blank, _ in divided(block, batch, model.separators)] == [b" ", b"", b" ", b" ", b"", b"  "]

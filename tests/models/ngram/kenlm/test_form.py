@@ -14,12 +14,10 @@ from lmgauge.models.ngram.kenlm.form import KenlmForm
     ("form", "message"),
     [
         ({"quantize": (8, 8)}, "add --trie"),
-        ({"array": 22}, "add --trie"),
         ({"trie": True, "quantize": (8,)}, "as in 8,8; got 8$"),
         ({"trie": True, "quantize": (0, 8)}, "got 0,8"),
         ({"trie": True, "quantize": (8, 1)}, "got 8,1"),
         ({"trie": True, "quantize": (26, 8)}, "got 26,8"),
-        ({"trie": True, "array": 26}, "from 0 to 25; got 26"),
     ],
 )
 def test_what_no_file_can_be_is_refused(form: dict[str, Any], message: str) -> None:
@@ -30,5 +28,5 @@ def test_what_no_file_can_be_is_refused(form: dict[str, Any], message: str) -> N
 def test_a_form_is_for_names_of_binary_files() -> None:
     assert KenlmForm().check_name("kn5.klm")
     assert not KenlmForm().check_name("kn5.arpa")
-    with pytest.raises(UsageError, match=r"kn5/: trie, quantize and array are for binary files of KenLM"):
+    with pytest.raises(UsageError, match=r"kn5/: trie and quantize are for binary files of KenLM"):
         KenlmForm(trie=True).check_name("kn5/")

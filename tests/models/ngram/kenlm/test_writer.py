@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.models.ngram.kenlm.test_reader import FORMS, scored, sentences
+from tests.models.ngram.kenlm.test_reader import WRITTEN, scored, sentences
 from tests.reference.kenlm import murmur, take_apart
 
 import lmgauge
 from lmgauge.base.errors import UsageError
+from lmgauge.models.ngram.arpa_reader import read_arpa
 from lmgauge.models.ngram.kenlm.reader import read_kenlm
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", WRITTEN)
 @pytest.mark.parametrize(
     ("kind", "options"),
     [("kneser-ney", {}), ("good-turing", {"cutoffs": (0, 0, 1)}), ("witten-bell", {"vocabulary": "closed"})],
@@ -23,7 +24,7 @@ from lmgauge.models.ngram.kenlm.reader import read_kenlm
 def test_kenlm_gives_the_scores_of_the_model(kind: Any, options: dict[str, Any], form: str, tmp_path: Path) -> None:
     kenlm = pytest.importorskip("kenlm")
     model = lmgauge.train(kind, lmgauge.Corpus.from_strings(sentences(7, 150)), order=3, **options)
-    model.save(tmp_path / "lm.binary", **FORMS[form])
+    model.save(tmp_path / "lm.binary", **WRITTEN[form])
     theirs, texts = kenlm.Model(str(tmp_path / "lm.binary")), sentences(8, 100)
     wanted = np.array([value for text in texts for value, _, _ in theirs.full_scores(text)]) * np.log(10)
     ours = scored(model, texts).logprob
@@ -37,7 +38,7 @@ def test_kenlm_gives_the_scores_of_the_model(kind: Any, options: dict[str, Any],
 def test_pruned_models_keep_what_longer_ngrams_need(tmp_path: Path) -> None:
     model = lmgauge.train("modified-kneser-ney", lmgauge.Corpus.from_strings(sentences(9, 300)), order=4, prune=1e-4)
     for form in ("probing", "trie"):
-        model.save(tmp_path / "lm.binary", **FORMS[form])
+        model.save(tmp_path / "lm.binary", **WRITTEN[form])
         texts = sentences(10, 60)
         assert np.allclose(
             scored(read_kenlm(tmp_path / "lm.binary"), texts).logprob, scored(model, texts).logprob, atol=3e-6
@@ -75,7 +76,25 @@ def test_bins_hold_equally_many_values(tmp_path: Path) -> None:
     assert codes.tolist() == np.abs(values[:, None] - centers).argmin(axis=1).tolist()
 
 
-@pytest.mark.parametrize("form", [{}, {"trie": True, "quantize": (8, 8), "array": 22}])
+@pytest.mark.parametrize("form", ["trie", "quantized trie"])
+def test_a_trie_of_an_arpa_file_is_that_of_build_binary(form: str, data: Path, tmp_path: Path) -> None:
+    read_arpa(data / "kenlm4" / "kenlm4.arpa.gz", logs=True).save(tmp_path / "lm.binary", **WRITTEN[form])
+    theirs = data / "kenlm4" / f"{form.replace(' ', '-')}.binary"
+    assert (tmp_path / "lm.binary").read_bytes() == theirs.read_bytes()
+
+
+def test_a_probing_table_of_an_arpa_file_holds_what_that_of_build_binary_holds(data: Path, tmp_path: Path) -> None:
+    """Keys that meet at a bucket stand in the order in which they came, which is another."""
+    read_arpa(data / "kenlm4" / "kenlm4.arpa.gz", logs=True).save(tmp_path / "lm.binary")
+    ours, theirs = (path.read_bytes() for path in (tmp_path / "lm.binary", data / "kenlm4" / "probing.binary"))
+    assert len(ours) == len(theirs)
+    (one, *higher), (other, *their_higher) = take_apart(ours).values, take_apart(theirs).values
+    words, their_words = take_apart(ours).words, take_apart(theirs).words
+    assert {words[i]: value for (i,), value in one.items()} == {their_words[i]: value for (i,), value in other.items()}
+    assert [sorted(table.values()) for table in higher] == [sorted(table.values()) for table in their_higher]
+
+
+@pytest.mark.parametrize("form", [{}, {"trie": True, "quantize": (8, 8)}])
 def test_the_file_is_the_same_each_time(form: dict[str, Any], tmp_path: Path) -> None:
     corpus = lmgauge.Corpus.from_strings(sentences(12, 100))
     for name, threads in (("a.bin", 1), ("b.bin", 3)):

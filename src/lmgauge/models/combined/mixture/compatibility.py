@@ -44,11 +44,7 @@ _UNNAMED_ROW = b"<row "  # what rows of an output layer without a token are call
 def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] | None = None) -> LanguageModel:
     """Return a model whose ids are those of another one."""
     name, other = names or (model.label, to.label)
-    if model.tokenizer.fingerprint != to.tokenizer.fingerprint:
-        raise InputError(
-            f"{name} cuts text by the tokenizer {model.tokenizer.name!r}, {other} by {to.tokenizer.name!r}, whose tokens "
-            "are not the same events; train both with the same --tokenizer"
-        )
+    _refuse_other_tokenizer(model, to, name, other)
     if model.vocabulary.closed != to.vocabulary.closed:
         closed, opened = (name, other) if model.vocabulary.closed else (other, name)
         raise InputError(
@@ -58,6 +54,15 @@ def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] |
     if model.vocabulary.ids_fingerprint == to.vocabulary.ids_fingerprint:
         return model
     return Reordered(model, to.vocabulary, _own_ids(model.vocabulary, to.vocabulary, name, other))
+
+
+def _refuse_other_tokenizer(model: LanguageModel, to: LanguageModel, name: str, other: str) -> None:
+    if model.tokenizer.fingerprint != to.tokenizer.fingerprint:
+        raise InputError(
+            f"{name} cuts text by the tokenizer {model.tokenizer.name!r}, {other} by {to.tokenizer.name!r}, whose tokens "
+            "are not the same events; train both with the same --tokenizer, or compare them in bits per byte "
+            "(lmgauge compare)"
+        )
 
 
 def over_common_tokens(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> list[LanguageModel]:
@@ -336,10 +341,12 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
         raise UsageError("a mixture needs at least two models")
     names = [model.label for model in models] if names is None else names
     for name, model in zip(names, models, strict=True):
+        _refuse_other_tokenizer(model, models[0], name, names[0])
+    for name, model in zip(names, models, strict=True):
         if model.is_spelled:
             raise UsageError(
-                f"{name}: a spelled model cannot be a component of a mixture over tokens; lmgauge.mix puts one speller "
-                "around the mixture, or reads the models as bytes"
+                f"{name} spells unseen words as not all of these models do; spell all of them on one text that has the "
+                "characters of all (lmgauge spell MODEL --train TEXT --replace): one speller is put around their mixture"
             )
     choices = [(name, model.reserved) for name, model in zip(names, models, strict=True) if model.reserved is not None]
     for name, policy in choices[1:]:
@@ -372,12 +379,9 @@ def needs_union(models: Sequence[LanguageModel]) -> bool:
     (True, False)
     """
     # Networks are never asked: what they know decides how they cut text.
-    first = models[0]
     if any(model.tokens is not None for model in models):
         return False
-    if any(model.tokenizer.fingerprint != first.tokenizer.fingerprint for model in models):
-        return False
-    return any(model.vocabulary.fingerprint != first.vocabulary.fingerprint for model in models)
+    return len({model.vocabulary.fingerprint for model in models}) > 1
 
 
 def over_union(models: Sequence[LanguageModel]) -> tuple[LanguageModel, ...]:

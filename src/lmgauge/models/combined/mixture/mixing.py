@@ -1,10 +1,10 @@
-"""How models are mixed: token by token, with one speller around the mixture, or byte by byte; and by which weights.
+"""How models are mixed: token by token, with one speller around the mixture; and by which weights.
 
 Models that cut text alike are mixed over their tokens. Where all of them are spelled by the same speller, what is mixed are
 the models inside, over the union of their words, and the speller is put around the mixture: letters and white space cost the
 same whatever the weights. The known words are then those of the union, and a component's `<unk>` is for words that no
 component knows; so the weights are estimated on rows of the models inside, not on those of the spelled ones, which spell
-words that another component knows. All other models that give every text a probability are mixed as models of bytes.
+words that another component knows.
 
 Weights come from expectation maximization on held-out text. One step replaces each weight by the share of the events that
 the component answers for:
@@ -29,7 +29,7 @@ overrelaxed bound optimization methods", ICML.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +41,7 @@ from lmgauge.base.errors import InputError
 from lmgauge.base.json_text import plain
 from lmgauge.base.progress import say_progress
 from lmgauge.models.combined.mixture.compatibility import agreeing, beside
-from lmgauge.models.combined.mixture.model import MixtureModel, ReadAs, check_weights, mixed
-from lmgauge.models.combined.spelling.byte_view import byte_views, is_readable
+from lmgauge.models.combined.mixture.model import MixtureModel, check_weights, mixed
 from lmgauge.models.combined.spelling.model import SpelledModel
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.numerics.exact import exact_sum
@@ -59,61 +58,37 @@ Mixture = MixtureModel | SpelledModel
 """What comes of it: a mixture, or one with a speller around it."""
 
 
-@dataclass(frozen=True)
-class Together:
-    """Models as they are to be mixed."""
+def mixture_of(
+    models: Sequence[LanguageModel],
+    weights: Sequence[float] | None,
+    held_out: Corpus | None,
+    *,
+    names: Sequence[str] | None = None,
+    threads: int | None = None,
+) -> Mixture:
+    """Return the mixture with given weights, or the best ones for a held-out text, and what they are worth on it.
 
-    components: tuple[LanguageModel, ...]  # what the mixture is made of
-    read_as: ReadAs
-    names: tuple[str, ...] | None = None  # what to call them in messages; their labels if None
-    spelled: SpelledModel | None = None  # a model whose speller is put around the mixture; None for none
-
-    @property
-    def views(self) -> Sequence[LanguageModel]:
-        """Return what weights are estimated on: models whose rows lie side by side."""
-        if self.read_as == "tokens":
-            return self.components
-        return byte_views(self.components, self.names)
-
-    def mixed(self, weights: Sequence[float], estimation: Mapping[str, Any] | None = None) -> Mixture:
-        """Return the mixture.
-
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-        >>> models = [lmgauge.train("witten-bell", text, order=n, vocabulary="spelled") for n in (1, 2)]
-        >>> together(models).mixed([0.25, 0.75]).inner.weights
-        (0.25, 0.75)
-        """
-        # weights: one a component, [components].
-        mixture = MixtureModel(self.components, weights, estimation=estimation, names=self.names, read_as=self.read_as)
-        one = self.spelled
-        return mixture if one is None else SpelledModel(mixture, one.speller, one.separators)
-
-    def fitted(self, weights: Sequence[float] | None, held_out: Corpus | None, *, threads: int | None = None) -> Mixture:
-        """Return the mixture with given weights, or the best ones for a held-out text, and what they are worth on it."""
-        # weights: one a component, or None where there is a text.
-        if held_out is None:
-            return self.mixed(weights or ())
-        fit = find_weights(self.views, weights, held_out, threads=threads, progress=say_progress, names=self.names)
-        return self.mixed(fit.weights, fit.to_dict())
+    >>> import lmgauge
+    >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+    >>> models = [lmgauge.train("witten-bell", text, order=n, vocabulary="spelled") for n in (1, 2)]
+    >>> mixture_of(models, [0.25, 0.75], None).inner.weights
+    (0.25, 0.75)
+    """
+    # weights: one a model, or None where there is a text; names: what to call the models in messages.
+    first, estimation = models[0], None
+    spelled = first if isinstance(first, SpelledModel) and all(_alike(first, other) for other in models[1:]) else None
+    components = [model.inner for model in models] if spelled else models  # type: ignore[attr-defined]
+    if held_out is not None:
+        fit = find_weights(components, weights, held_out, threads=threads, progress=say_progress, names=names)
+        weights, estimation = fit.weights, fit.to_dict()
+    mixture = MixtureModel(components, weights or (), estimation=estimation, names=names)
+    return mixture if spelled is None else SpelledModel(mixture, spelled.speller, spelled.separators)
 
 
-def together(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> Together:
-    """Return how models are best mixed."""
-    shown = None if names is None else tuple(names)
-    spelled = [model for model in models if isinstance(model, SpelledModel)]
-    if spelled and len(spelled) == len(models) and all(_alike(spelled[0], other) for other in spelled[1:]):
-        return Together(tuple(model.inner for model in spelled), "tokens", shown, spelled[0])
-    by_byte = any(isinstance(model, MixtureModel) and model.read_as == "bytes" for model in models)
-    alike = len({model.tokenizer.fingerprint for model in models}) == 1
-    if not spelled and not by_byte and (alike or not all(map(is_readable, models))):
-        return Together(tuple(models), "tokens", shown)
-    return Together(tuple(models), "bytes", shown)
-
-
-def _alike(one: SpelledModel, other: SpelledModel) -> bool:
+def _alike(one: SpelledModel, other: LanguageModel) -> bool:
     return (
-        one.tokenizer.fingerprint == other.tokenizer.fingerprint
+        isinstance(other, SpelledModel)
+        and one.tokenizer.fingerprint == other.tokenizer.fingerprint
         and (one.speller and one.speller.fingerprint) == (other.speller and other.speller.fingerprint)
         and (one.separators and one.separators.to_dict()) == (other.separators and other.separators.to_dict())
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from lmgauge.base.display import Displayable
 from lmgauge.base.errors import ModelFileError, UsageError
 from lmgauge.base.files import digest, writing_directory
 from lmgauge.models.combined.mixture.compatibility import agreeing, beside, known_to_some
-from lmgauge.models.combined.spelling.byte_view import byte_views
 from lmgauge.models.protocol import (
     MIXTURE_MODEL_TYPE,
     OF_MACHINE,
@@ -57,8 +56,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 FORMAT_VERSION = 1
 WEIGHT_TOLERANCE = 1e-9
-ReadAs = Literal["tokens", "bytes"]
-"""What events a mixture has: the tokens that all components cut text into, or the bytes of the text."""
 _CONFIG = "config.json"
 
 
@@ -72,7 +69,6 @@ class MixtureModel(Displayable, ScoresStrings):
         components: the models, each with its own ids.
         weights: one each, not negative, summing to one.
         estimation: how the weights were found, e.g. `MixtureFit.to_dict()`; empty if they were given.
-        read_as: `tokens`, or `bytes` where each component is read byte by byte.
         tolerance: nats by which rows may differ when they are scored again; the components' largest.
 
     Example:
@@ -92,13 +88,9 @@ class MixtureModel(Displayable, ScoresStrings):
         *,
         estimation: Mapping[str, Any] | None = None,
         names: Sequence[str] | None = None,
-        read_as: ReadAs = "tokens",
     ) -> None:
-        if read_as not in get_args(ReadAs):
-            raise UsageError(f"a mixture is read as tokens or as bytes, not as {read_as!r}")
-        self.read_as = read_as
         self.components = tuple(map(completed, components))
-        self._aligned = agreeing(byte_views(self.components, names) if read_as == "bytes" else self.components, names)
+        self._aligned = agreeing(self.components, names)
         self._beside = beside(self._aligned)
         self.weights = check_weights(weights, len(self.components))
         self.estimation = dict(estimation or {})
@@ -108,8 +100,8 @@ class MixtureModel(Displayable, ScoresStrings):
 
     @property
     def label(self) -> str:
-        """Short name for signatures, e.g. `mix(mkn3+wb2)`; `mix(mkn3+wb2,union)` over different words, or with `,bytes`."""
-        how = ",bytes" if self.read_as == "bytes" else ",union" * bool(known_to_some(self._aligned))
+        """Short name for signatures, e.g. `mix(mkn3+wb2)`; `mix(mkn3+wb2,union)` over different words."""
+        how = ",union" if known_to_some(self._aligned) else ""
         return f"mix({'+'.join(component.label for component in self.components)}{how})"
 
     @property
@@ -154,10 +146,9 @@ class MixtureModel(Displayable, ScoresStrings):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the components' fingerprints, the weights, and that they are read as bytes if they are."""
+        """SHA-256 over the components' fingerprints and the weights."""
         parts = [(c.fingerprint, w.hex()) for c, w in zip(self.components, self.weights, strict=True)]
-        how = [] if self.read_as == "tokens" else [self.read_as]
-        return digest([MIXTURE_MODEL_TYPE, parts, *how])
+        return digest([MIXTURE_MODEL_TYPE, parts])
 
     @property
     def blocks_are_independent(self) -> bool:
@@ -246,7 +237,7 @@ class MixtureModel(Displayable, ScoresStrings):
             reserved: refuse, escape or unk: the meaning of a special token spelled out in the text.
         """
         components = [component.with_reserved(reserved) for component in self.components]
-        return MixtureModel(components, self.weights, estimation=self.estimation, read_as=self.read_as)
+        return MixtureModel(components, self.weights, estimation=self.estimation)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model, as config.json tells it."""
@@ -256,7 +247,6 @@ class MixtureModel(Displayable, ScoresStrings):
         ]
         return {
             "model_type": MIXTURE_MODEL_TYPE,
-            **({} if self.read_as == "tokens" else {"read_as": self.read_as}),
             "components": components,
             "estimation": self.estimation,
             "context": str(self.context_policy),
@@ -325,7 +315,7 @@ class _Config:
     components: list[_Component]
     estimation: dict[str, Any]
     fingerprint: str
-    read_as: ReadAs = "tokens"
+    read_as: str = "tokens"  # `bytes` in folders of earlier versions
 
 
 def load_mixture(path: str | Path, options: ScoringOptions) -> MixtureModel:
@@ -334,13 +324,18 @@ def load_mixture(path: str | Path, options: ScoringOptions) -> MixtureModel:
 
     path = Path(path)
     config = read_own_config(path, _Config, MIXTURE_MODEL_TYPE, FORMAT_VERSION, "mix or copy it again")
+    if config.read_as != "tokens":
+        raise ModelFileError(
+            f"{path}: is a mixture of models that cut text differently, as earlier versions made them; mix models with the "
+            "same --tokenizer, and compare these in bits per byte (lmgauge compare)"
+        )
     with describing(path, "a mixture"):
         components = [open_model(inside(path, part.folder), options.of_machine()) for part in config.components]
         for part, component in zip(config.components, components, strict=True):
             if component.fingerprint != part.fingerprint:
                 raise ModelFileError(f"{path / part.folder}: is not the model that was mixed; a folder was exchanged")
         weights = [part.weight for part in config.components]
-        model = MixtureModel(components, weights, estimation=config.estimation, read_as=config.read_as)
+        model = MixtureModel(components, weights, estimation=config.estimation)
     return checked(model, path, config.fingerprint)
 
 

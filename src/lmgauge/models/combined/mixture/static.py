@@ -86,8 +86,6 @@ def static_mixture(whole: Mixture) -> NgramModel | SpelledModel:
     mixture, around = parted(whole)
     if not isinstance(mixture, MixtureModel):
         raise UsageError("a static mixture needs at least two models, or one mixture; name each (-m)")
-    if mixture.read_as == "bytes":
-        raise UsageError(f"{mixture.label}: a static mixture is made of n-grams of the same tokens, and these differ")
     weighted = [(model, weight) for model, weight in _components(mixture) if weight > 0]
     vocabulary = mixture.vocabulary
     parts = [_Part(model, weight, vocabulary) for model, weight in weighted]

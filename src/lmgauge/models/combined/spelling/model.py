@@ -324,7 +324,7 @@ def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
 
 
 _OF_TRAINING = ("settings", "order", "record", "types")
-_OF_MIXTURES = ("components", "weights", "estimation", "read_as")
+_OF_MIXTURES = ("components", "weights", "estimation")
 _OF_INNER = frozenset((*_OF_TRAINING, *_OF_MIXTURES))
 
 

@@ -205,7 +205,7 @@ class Spelling:
         # How much of what comes next leads to known words, by character: float64 [alphabet], of the prefix' mass.
         from bisect import bisect_left
 
-        words, _, logprobs = self.sorted_words
+        words, logprobs = self._sorted_words
         vocabulary = self.speller.characters.vocabulary
         low = bisect_left(words, prefix)
         # words [a, the, they, to], prefix `the` -> 1 to 3: all that begin so are neighbors.
@@ -221,12 +221,12 @@ class Spelling:
         return np.bincount(following, np.exp(logprobs[low:high] - logprob), len(vocabulary)).astype(np.float64)
 
     @cached_property
-    def sorted_words(self) -> tuple[list[bytes], NDArray[np.int64], NDArray[np.float64]]:
-        """Known words in the order of their bytes, the place of each in the vocabulary, behind `</s>`, and ln q of each."""
+    def _sorted_words(self) -> tuple[list[bytes], NDArray[np.float64]]:
+        # Known words in the order of their bytes, and ln q of each.
         words = words_of(self.known)
         texts = [words.text(i) for i in range(len(words))]
         order = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
-        return [texts[i] for i in order.tolist()], order, self._known_logprobs[order]
+        return [texts[i] for i in order.tolist()], self._known_logprobs[order]
 
 
 def _length(rest: bytes) -> int:

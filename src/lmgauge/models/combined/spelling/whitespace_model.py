@@ -88,34 +88,6 @@ _MOST_KNOWN = 64
 _DENSE = 1 << 21  # keys that are counted in an array of all of them
 
 
-@dataclass(frozen=True)
-class Separators:
-    """Where the separators of some rows are, and what they are predicted from."""
-
-    place: NDArray[np.int64]  # int64 [rows], FIRST, INNER, LAST or EMPTY
-    around: NDArray[np.int64]  # int64 [rows], what is around each, in one number, as `around` gives it
-    begins: NDArray[np.int64]  # int64 [rows], where each begins in the data of the block
-    lengths: NDArray[np.int64]  # int64 [rows], bytes of each
-    follows: NDArray[np.bool_]  # bool [rows], True where another separator of the same segment comes before it
-    scored: NDArray[np.bool_]  # bool [rows], False where all of it is in text that is given before the segment
-
-    @classmethod
-    def of_rows(cls, block: Segments, batch: ScoreBatch, *, divided: bool) -> Separators:
-        """Find the separators of the rows of a block."""
-        context, begins, lengths = (np.empty(len(batch), np.int64) for _ in range(3))
-        scored = np.empty(len(batch), np.uint8)
-        _native.place_separators(_rows_of(block, batch), _rules((), divided=divided), context, begins, lengths, scored)
-        follows = np.ones(len(batch), bool)
-        follows[_firsts(batch)] = False
-        place, sides = np.divmod(context, AROUND)
-        return cls(place, sides, begins, lengths, follows, scored.astype(bool))
-
-    def text(self, block: Segments, row: int) -> str:
-        """Return a separator, its characters."""
-        begin = int(self.begins[row])
-        return block.data[begin : begin + int(self.lengths[row])].tobytes().decode()
-
-
 def _firsts(batch: ScoreBatch) -> NDArray[np.int64]:
     # First row of each segment that has any, int64 [segments].
     events = batch.segment_events

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from lmgauge.base.choices import KENLM_ENDINGS
 from lmgauge.base.declaration import settings
 from lmgauge.base.errors import UsageError
-from lmgauge.base.option_numbers import Bounds
 
 
 @settings
@@ -19,7 +18,6 @@ class KenlmForm:
     Attributes:
         trie: a trie instead of a probing table; smaller, and slower.
         quantize: bits of a probability, of a back-off; in a trie, such as 8,8; exact if not given.
-        array: bits of pointers to compress, at most; in a trie, such as 22; slower.
 
     Example:
         >>> KenlmForm(trie=True, quantize=(8, 8)).quantize
@@ -29,7 +27,6 @@ class KenlmForm:
     heading: ClassVar[str] = "KenLM files"
     trie: bool = False
     quantize: Sequence[int] | None = None
-    array: Annotated[int, Bounds(0, 25)] | None = None
 
     def __post_init__(self) -> None:
         if self.quantize is not None:
@@ -41,13 +38,13 @@ class KenlmForm:
                     f"quantize takes bits of a probability (1 to 25), of a back-off (2 to 25), as in 8,8; got {got}"
                 )
             object.__setattr__(self, "quantize", bits)
-        if not self.trie and (self.quantize, self.array) != (None, None):
-            raise UsageError("quantize and array are for tries; a probing table has neither: add --trie (trie=True)")
+        if not self.trie and self.quantize is not None:
+            raise UsageError("quantize is for tries; a probing table has exact values: add --trie (trie=True)")
 
     def check_name(self, path: str | os.PathLike[str]) -> bool:
         """Return whether a model of this name is a binary file of KenLM; refuse a form that another file cannot have."""
         binary = os.fspath(path).endswith(KENLM_ENDINGS)
         if not binary and self != KenlmForm():
             ends = ", ".join(KENLM_ENDINGS)
-            raise UsageError(f"{path}: trie, quantize and array are for binary files of KenLM, whose names end in {ends}")
+            raise UsageError(f"{path}: trie and quantize are for binary files of KenLM, whose names end in {ends}")
         return binary

@@ -1,9 +1,10 @@
-"""Spelled models mixed: one speller around the mixture, or byte by byte; saved, loaded, refused."""
+"""Spelled models mixed: one speller around the mixture; saved, loaded, refused."""
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.combined.mixture.compatibility import agreeing
-from lmgauge.models.combined.mixture.mixing import fit_weights, together
+from lmgauge.models.combined.mixture.mixing import fit_weights
 from lmgauge.models.combined.mixture.model import MixtureModel
 from lmgauge.models.combined.spelling.model import SpelledModel
 from lmgauge.models.protocol import LanguageModel
@@ -41,12 +42,6 @@ def total(model: LanguageModel, texts: list[str] = HELD_OUT) -> float:
     return math.fsum(value for batch in model.score(corpus(texts)) for value in batch.logprob.tolist())
 
 
-@pytest.fixture(scope="module")
-def kinds() -> list[LanguageModel]:
-    """Words, characters and bytes of one text."""
-    return [words(order=2), train(order=3, vocabulary="spelled", tokenizer="character"), train(order=4, tokenizer="byte")]
-
-
 # -- one speller ----------------------------------------------------------------------------------------------------------
 
 
@@ -54,7 +49,7 @@ def test_models_of_one_text_have_one_speller() -> None:
     """Whatever the order and the smoothing: what rare words and white space are like is a property of the text."""
     models = [words(order=1), words("kneser-ney", order=3), words("laplace", order=2)]
     assert len({model.speller.fingerprint for model in models}) == 1
-    assert together(models).spelled is models[0]
+    assert lmgauge.mix(models, weights=[0.5, 0.25, 0.25]).speller is models[0].speller  # type: ignore[union-attr]
 
 
 def test_one_speller_is_put_around_the_mixture() -> None:
@@ -85,7 +80,6 @@ def test_weights_are_those_of_the_models_inside() -> None:
 def test_over_a_union_the_known_words_are_those_of_all() -> None:
     """Vocabularies differ and spellers do not: a word that one model knows is not spelled by the other one."""
     parts = [words(order=2), words(order=2, min_count=2)]
-    assert together(parts).read_as == "tokens"
     mixed = lmgauge.mix(parts, weights=[0.5, 0.5])
     assert isinstance(mixed, SpelledModel)
     assert mixed.spelling.known_mass == pytest.approx(parts[0].spelling.known_mass, abs=1e-12)
@@ -138,108 +132,59 @@ def test_a_static_mixture_has_the_speller(tmp_path: Path) -> None:
         lmgauge.mix(models, weights=[0.5, 0.5], static=True, output=tmp_path / "static.arpa")
 
 
-# -- byte by byte -----------------------------------------------------------------------------------------------------------
-
-
-def test_words_characters_and_bytes_are_mixed_byte_by_byte(kinds: list[LanguageModel], tmp_path: Path) -> None:
-    mixed = lmgauge.mix(kinds, corpus(HELD_OUT), output=tmp_path / "mixed")
-    assert isinstance(mixed, MixtureModel)
-    assert (mixed.read_as, mixed.label, mixed.tokenizer.name) == ("bytes", "mix(wb2+spelled+wb3+spelled+wb4,bytes)", "byte")
-    assert mixed.vocabulary.closed
-    assert mixed.estimation["events"] == sum(len(line.encode()) + 1 for line in HELD_OUT)
-    again = lmgauge.load_model(tmp_path / "mixed")
-    assert (again.fingerprint, again.label, total(again)) == (mixed.fingerprint, mixed.label, total(mixed))
-    assert mixed.to_dict()["read_as"] == "bytes"
-    assert mixed.with_reserved("escape").read_as == "bytes"
-    assert total(mixed) >= max(map(total, kinds[:2])) - 1e-6
-
-
-def test_its_distributions_sum_to_one_after_any_bytes(kinds: list[LanguageModel]) -> None:
-    mixed = lmgauge.mix(kinds, weights=[0.3, 0.3, 0.4])
-    for begin in (b"", b"the c", b"the ", b"\xc3", b"\xff\x00", b"b\xc3("):
-        context = np.array([1, *(3 + byte for byte in begin)], np.uint32)
-        assert np.exp(mixed.log_distribution(context)).sum() == pytest.approx(1, abs=1e-6)
-
-
-def test_it_is_sampled_audited_and_compared(kinds: list[LanguageModel], tmp_path: Path) -> None:
-    mixed = lmgauge.mix(kinds, weights=[0.3, 0.3, 0.4])
-    assert lmgauge.sample(mixed, count=2, seed=3, max_tokens=20)
-    result = lmgauge.evaluate(mixed, corpus(HELD_OUT))
-    assert result.bits_per_byte is not None
-    audit = lmgauge.audit(mixed, corpus(["the cat", "é "]), levels=["coverage", "normalization", "causality"], contexts=5)
-    assert audit.passed
-
-
-def test_words_of_different_texts_are_mixed_byte_by_byte() -> None:
-    """Their spellers differ, and no speller fits the mixture."""
-    models = [words(order=2), train(lines=OTHER, order=2, vocabulary="spelled")]
-    mixed = lmgauge.mix(models, weights=[0.5, 0.5])
-    assert isinstance(mixed, MixtureModel)
-    assert mixed.read_as == "bytes"
-
-
-def test_a_mixture_of_bytes_is_a_component_like_any_other(kinds: list[LanguageModel], tmp_path: Path) -> None:
-    inside = lmgauge.mix(kinds[:2], weights=[0.5, 0.5])
-    mixed = lmgauge.mix([inside, kinds[2]], weights=[0.5, 0.5], output=tmp_path / "mixed")
-    flat = lmgauge.mix(kinds, weights=[0.25, 0.25, 0.5])
-    assert total(mixed) == pytest.approx(total(flat), abs=1e-9)
-    assert total(lmgauge.load_model(tmp_path / "mixed")) == total(mixed)
-
-
 # -- what is refused --------------------------------------------------------------------------------------------------------
 
 
-def test_a_model_that_is_not_spelled_is_refused_beside_one_that_is(kinds: list[LanguageModel]) -> None:
-    with pytest.raises(UsageError, match=r"wb1 cannot be read as bytes: .*lmgauge spell MODEL --train TEXT"):
-        lmgauge.mix([kinds[0], train(order=1)], weights=[0.5, 0.5])
-    with pytest.raises(UsageError, match="does not predict the ends of lines"):
-        lmgauge.mix([kinds[0], train(order=1, eos=False)], weights=[0.5, 0.5])
+def test_models_that_cut_text_differently_are_refused(tmp_path: Path) -> None:
+    """One line says what differs and what to do, whether the models are spelled or not, by their paths if they have any."""
+    spelled, plain = words(order=2), train(order=1)
+    characters = train(order=3, vocabulary="spelled", tokenizer="character")
+    what = r"'character'.*'whitespace'.*the same --tokenizer, or compare them in bits per byte \(lmgauge compare\)$"
+    for other in (spelled, plain):
+        with pytest.raises(InputError, match=what):
+            lmgauge.mix([other, characters], weights=[0.5, 0.5])
+    spelled.save(tmp_path / "words")
+    characters.save(tmp_path / "letters")
+    with pytest.raises(InputError, match=r"letters cuts text by .*words by"):
+        lmgauge.mix([tmp_path / "words", tmp_path / "letters"], corpus(HELD_OUT), static=True)
 
 
-def test_paths_are_named_in_messages(tmp_path: Path) -> None:
-    words(order=1).save(tmp_path / "spelled")
+def test_models_that_spell_differently_are_refused(tmp_path: Path) -> None:
+    first = words(order=2)
+    for other in (train(order=1), train(lines=OTHER, order=2, vocabulary="spelled")):
+        with pytest.raises(UsageError, match=r"^wb2\+spelled spells .*lmgauge spell MODEL --train TEXT --replace"):
+            lmgauge.mix([first, other], weights=[0.5, 0.5])
+        with pytest.raises(UsageError, match=r"^wb2\+spelled spells"):
+            lmgauge.mix([other, first], weights=[0.5, 0.5])
+    first.save(tmp_path / "spelled")
     train(order=1).save(tmp_path / "plain")
-    with pytest.raises(UsageError, match=r"plain cannot be read as bytes"):
-        lmgauge.mix([tmp_path / "spelled", tmp_path / "plain"], weights=[0.5, 0.5])
-
-
-def test_models_without_a_speller_are_mixed_as_before() -> None:
-    with pytest.raises(InputError, match="train both with the same --tokenizer"):
-        lmgauge.mix([train(order=1), train(order=1, tokenizer="character")], weights=[0.5, 0.5])
-    assert lmgauge.mix([train(order=1), train(order=2)], weights=[0.5, 0.5]).read_as == "tokens"
-
-
-def test_spelled_models_are_no_components_of_tokens() -> None:
-    with pytest.raises(UsageError, match="a spelled model cannot be a component"):
+    with pytest.raises(UsageError, match=r"spelled spells"):
+        lmgauge.mix([tmp_path / "plain", tmp_path / "spelled"], weights=[0.5, 0.5])
+    with pytest.raises(UsageError, match=r"spells"):
         agreeing([words(order=1), words(order=2)])
-    with pytest.raises(UsageError, match="tokens or as bytes, not as 'letters'"):
-        MixtureModel([train(order=1), train(order=2)], [0.5, 0.5], read_as="letters")  # type: ignore[arg-type]
 
 
-def test_bytes_have_no_static_mixture(kinds: list[LanguageModel]) -> None:
-    with pytest.raises(UsageError, match="made of n-grams of the same tokens"):
-        lmgauge.mix(kinds, weights=[0.3, 0.3, 0.4], static=True)
+def test_models_of_different_texts_are_mixed_once_one_text_has_spelled_them() -> None:
+    models = [train(order=2), train(lines=OTHER, order=2)]
+    mixed = lmgauge.mix([lmgauge.spell(model, corpus(LINES + OTHER)) for model in models], weights=[0.5, 0.5])
+    assert isinstance(mixed, SpelledModel)
+    assert total(mixed) > -math.inf
 
 
-@pytest.mark.parametrize("read_as", ["letters", None, 1, ["bytes"], "tokens"])
-def test_another_reading_in_the_folder_is_refused(kinds: list[LanguageModel], tmp_path: Path, read_as: Any) -> None:
-    lmgauge.mix(kinds, weights=[0.3, 0.3, 0.4], output=tmp_path / "mixed")
-    file = tmp_path / "mixed" / "config.json"
-    config = json.loads(file.read_text()) | {"read_as": read_as}
-    file.write_text(json.dumps(config))
-    with pytest.raises(ModelFileError, match="edited or damaged"):
-        lmgauge.load_model(tmp_path / "mixed")
+def test_a_mixture_of_earlier_versions_over_bytes_is_refused(tmp_path: Path) -> None:
     from lmgauge.models.protocol import digest_of
 
+    lmgauge.mix([words(order=1), words(order=2)], weights=[0.5, 0.5], output=tmp_path / "mixed")
+    file = tmp_path / "mixed" / "config.json"
+    config = json.loads(file.read_text()) | {"read_as": "bytes"}
     file.write_text(json.dumps(config | {"sha256": digest_of(config)}))
-    with pytest.raises(ModelFileError):
+    with pytest.raises(ModelFileError, match=r"earlier versions.*the same --tokenizer.*lmgauge compare"):
         lmgauge.load_model(tmp_path / "mixed")
 
 
-def test_a_component_that_lost_its_speller_is_refused(kinds: list[LanguageModel], tmp_path: Path) -> None:
-    import shutil
-
-    lmgauge.mix(kinds, weights=[0.3, 0.3, 0.4], output=tmp_path / "mixed")
-    shutil.rmtree(tmp_path / "mixed" / "component-1" / "spelling")
+def test_a_component_that_was_exchanged_is_refused(tmp_path: Path) -> None:
+    lmgauge.mix([train(order=1), train(order=2)], weights=[0.5, 0.5], output=tmp_path / "mixed")
+    shutil.rmtree(tmp_path / "mixed" / "component-1")
+    train("laplace", order=1).save(tmp_path / "mixed" / "component-1")
     with pytest.raises(ModelFileError, match="a folder was exchanged"):
         lmgauge.load_model(tmp_path / "mixed")
