@@ -72,7 +72,7 @@ def test_notes_say_what_is_spelled(models) -> None:
     spelled = lmgauge.evaluate(models["spelled"], text)
     share = 100 * spelled.spelling_bits / nats_to_bits(-spelled.log_probability)
     (note,) = [note for note in spelled.notes if "spelled" in note]
-    unseen = f"unseen words ({100 * spelled.oov_rate:.1f} % of the tokens)"
+    unseen = f"unseen words ({100 * spelled.oov_rate:.1f} %)"
     assert note.startswith(f"{unseen} are spelled: spelling takes {share:.1f} % of the bits, white space ")
     assert not any("all one token <unk>" in note for note in spelled.notes)
     characters = lmgauge.evaluate(models["characters"], text)

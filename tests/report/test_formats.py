@@ -25,6 +25,9 @@ from lmgauge.report.formats import FORMS, in_column, in_words, number, p_value
         (Number(0.0000028, 4), "0.00000280"),
         (Number(2.8e-13, 4), "2.80e-13"),
         (Number(0.0, 4), "0.0000"),
+        (Number(0.0075, 2), "0.00750"),
+        (Number(0.012, 2), "0.01"),
+        (Number(0.4, 0), "0.400"),
         (Number(-0.00002, 4, "signed"), "-0.0000200"),
         (Range(-0.00001, 0.25, 4, "signed"), "-0.0000 .. +0.2500"),
         (Range(1.0, math.inf, 2), "1.00 – ∞"),
@@ -71,6 +74,7 @@ def test_numbers_of_a_column_are_in_one_form() -> None:
     assert shown(numbers("KL", [0.00000280, 9.93e-07, 0.5], 6)) == ["0.000002800", "0.000000993", "0.500000000"]
     assert shown(numbers("KL", [2.8e-12, 0.5, 0.0, None], 6)) == ["2.80e-12", "5.00e-01", "0", "–"]
     assert shown(numbers("difference", [0.0800, -0.00002], 4, "signed")) == ["+0.0800", "-0.0000"]
+    assert shown(numbers("bits each", [12.5, 0.004], 2)) == ["12.50", "0.00"]
     assert shown(numbers("perplexity", [736.214, 8_693_839.02, 1.1e7], 2)) == ["736.21", "8,693,839.02", "11,000,000.00"]
     shares = Column("", [Number(0.00001, 2, "percent"), Number(2e-9, 4), Range(1e-9, 2e-9, 4)]).cells
     assert [in_column(cell) for cell in shares if not isinstance(cell, str)] == [

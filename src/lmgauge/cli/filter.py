@@ -13,12 +13,7 @@ from lmgauge.cli.say import say
 
 def documents(call: Call) -> None:
     """Filter or score, and say what became of the documents."""
-    try:
-        result = call(model=named_models(call["model"], call["by"]))
-    except KeyboardInterrupt:
-        if os.path.isdir(call["output"]):
-            say("lmgauge: files that are complete stay; the same command goes on with the others", err=True)
-        raise
+    result = call(model=named_models(call["model"], call["by"]))
     if call["output"] == "-" and not call.as_json:
         click.echo(str(result), err=True)
     call.answer(result, page=("What became of the documents", None))

@@ -343,7 +343,7 @@ def _unseen_words(tally: EventSums) -> Iterator[str]:
 def _spelled_words(tally: EventSums) -> str:
     bits = nats_to_bits(-tally.nats())
     letters, space = (100 * nats_to_bits(-tally.part_nats(name)) / (bits or 1.0) for name in (SPELLING, SEPARATOR))
-    unseen = f"({100 * tally.events[SPELLED] / (tally.tokens or 1):.1f} % of the tokens)"
+    unseen = f"({100 * tally.events[SPELLED] / (tally.tokens or 1):.1f} %)"
     if SEPARATOR not in tally.parts:
         return f"unseen characters {unseen} take {letters:.1f} % of the bits"
     return f"unseen words {unseen} are spelled: spelling takes {letters:.1f} % of the bits, white space {space:.1f} %"

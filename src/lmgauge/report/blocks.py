@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lmgauge.tasks.alignment import Alignment
     from lmgauge.tasks.segment_examples import ShownSegment
 
-_FEW_DIGITS = 3  # figures with fewer, such as perplexities, are never small
+_FEW_DIGITS = 3
 Level = Literal["good", "bad", "unknown", "fact"]
 """Of a verdict; `fact` is none: a statement that is neither good nor bad."""
 
@@ -89,20 +89,21 @@ class Column:
 
 
 def in_one_form(cells: Sequence[Cell]) -> Sequence[Cell]:
-    """Return cells whose numbers have three digits that count where fewer than two would be shown.
+    """Return cells whose numbers have three digits that count where fewer than two would be shown (with few digits none).
 
-    What decides is the smallest number, and of differences the largest, as some are about zero.
+    What decides is the smallest number, and of differences, or with few digits, the largest, as some are about zero.
     """
     sizes: dict[tuple[Form, int], list[float]] = {}
     for cell in cells:
-        if isinstance(cell, Number | Range) and cell.form in ("number", "signed") and cell.digits >= _FEW_DIGITS:
+        if isinstance(cell, Number | Range) and cell.form in ("number", "signed"):
             values = (cell.value,) if isinstance(cell, Number) else (cell.low, cell.high)
             known = [abs(float(value)) for value in values if value and math.isfinite(value)]
             sizes.setdefault((cell.form, cell.digits), []).extend(known)
     raised: dict[tuple[Form, int], int] = {}
     for kind, known in sizes.items():
-        needed = 2 - math.floor(math.log10((min if kind[0] == "number" else max)(known, default=1.0)))
-        raised[kind] = needed if needed > kind[1] + 1 else kind[1]
+        few = kind[1] < _FEW_DIGITS
+        needed = 2 - math.floor(math.log10((max if few or kind[0] == "signed" else min)(known, default=100.0)))
+        raised[kind] = needed if needed > kind[1] + 1 + few else kind[1]
     return [
         replace(cell, digits=raised.get((cell.form, cell.digits), cell.digits)) if isinstance(cell, Number | Range) else cell
         for cell in cells

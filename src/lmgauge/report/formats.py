@@ -11,7 +11,7 @@ from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import Form, Number, Range, in_one_form
 
 _SIGNED_FORMS = ("signed", "fixed", "change")
-_LARGE, _MOST_DIGITS = 10**12, 9
+_LARGE, _MOST_DIGITS = 10**9, 9
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -303,6 +303,12 @@ def _signature(origin: Origin, contexts: Sequence[int], stride: int, events: int
 
 
 def _notes(sums: Spans, blocks: Any, contexts: Sequence[int], stride: int, lead: Spread | None) -> Iterator[str]:
+    if sums.zeros.any():
+        yield "a counted token has probability zero: figures with it are infinite, and no test can be made of them"
+    if lead is not None and lead.unit == UNKNOWN and lead.units < _FEW_SPANS:
+        yield f"only {lead.units} spans of {SPAN} tokens: treat the interval as rough"
+    elif not sums.zeros.any() and (lead is None or lead.unit != UNKNOWN):
+        yield from caveats(lead)
     shortest, longest = contexts[0], contexts[-1]
     yield (
         f"counted are {sums.events:,} of {blocks.events:,} tokens, those with {longest:,} or more before them: in "
@@ -312,12 +318,6 @@ def _notes(sums: Spans, blocks: Any, contexts: Sequence[int], stride: int, lead:
         f"windows begin every {stride:,} tokens: with a context of {shortest:,} a token is seen with "
         f"{shortest - stride + 1:,} to {shortest:,} tokens before it, and so on"
     )
-    if sums.zeros.any():
-        yield "a counted token has probability zero: figures with it are infinite, and no test can be made of them"
-    if lead is not None and lead.unit == UNKNOWN and lead.units < _FEW_SPANS:
-        yield f"only {lead.units} spans of {SPAN} tokens: treat the interval as rough"
-    elif not sums.zeros.any() and (lead is None or lead.unit != UNKNOWN):
-        yield from caveats(lead)
 
 
 SPAN = 64
