@@ -61,7 +61,7 @@ autodoc_default_options = {"members": True}
 autodoc_class_signature = "mixed"
 autoclass_content = "both"
 _ALIASES = (
-    "ArrayLike Document Floats GivenReferences JointCounts Model ModelOrScorer Models Path PathLike Paths "
+    "ArrayLike Document Events Floats GivenReferences JointCounts Model ModelOrScorer Models Path PathLike Paths "
     "PercentilesOrPath Progress Runs SmoothingKind Statistics Text"
 )
 autodoc_type_aliases = {name: name for name in _ALIASES.split()}

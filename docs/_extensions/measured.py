@@ -12,7 +12,7 @@ from sphinx.util.typing import ExtensionMetadata
 
 from lmgauge.report import charts
 
-_OF_A_PHONE = {"WIDTH": 350, "_FOLDED": 40, "_WIDEST_LABEL": 120}
+_OF_A_PHONE = {"WIDTH": 350, "_FOLDED": 40, "_WIDEST_LABEL": 205}
 
 
 class Measured(SphinxDirective):

@@ -15,6 +15,7 @@ from docutils import nodes
 from examples import stage
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import ExtensionMetadata
 
 from lmgauge.report import page
@@ -32,6 +33,14 @@ def _quiet_kernels(app: Sphinx) -> None:
     profile.mkdir(parents=True, exist_ok=True)
     profile.joinpath("ipython_kernel_config.py").write_text("c.Application.log_level = 'ERROR'\n", encoding="utf-8")
     os.environ["IPYTHONDIR"] = str(profile.parent)
+
+
+def _spread(app: Sphinx, env: BuildEnvironment, names: list[str]) -> None:
+    """Read the tutorials, which run, among the other pages, so that no process of the build has most of them to itself."""
+    slow = [name for name in names if name.startswith("tutorials/")]
+    names[:] = [name for name in names if name not in slow]
+    for i, name in enumerate(slow):
+        names.insert(i + (i + 1) * len(names) // (len(slow) + 1), name)
 
 
 def _write_styles(app: Sphinx) -> None:
@@ -88,6 +97,7 @@ def _draw_into_the_page(app: Sphinx, document: nodes.document, name: str) -> Non
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect to the steps of the build."""
     app.connect("builder-inited", _quiet_kernels)
+    app.connect("env-before-read-docs", _spread)
     app.connect("builder-inited", _write_styles)
     app.connect("builder-inited", _write_texts)
     app.connect("doctree-read", _write_notebook)

@@ -103,12 +103,16 @@ def _plain_signature(
 
 
 def _short(types: str) -> str:
-    """Return types as the source writes them, and `...` for a default that is a function.
+    """Return types as the source writes them, `...` for a default that is a function; without fields of settings and bounds.
 
     >>> _short("(x: numpy.ndarray[tuple[Any, ...], numpy.dtype[numpy.uint32]], y: ~os.PathLike, z: F = <function f at 0x1>)")
     '(x: NDArray[uint32], y: PathLike, z: F = ...)'
+    >>> _short("(reading: ReadingOptions = ReadingOptions(unit='line', keep=()), k: Annotated[int, Bounds(least=1)] = 3)")
+    '(reading: ReadingOptions = ReadingOptions(), k: int = 3)'
     """
     types = re.sub(r"<[^<>]*(?:<\w+>[^<>]*)*>", "...", types)
+    types = re.sub(r"Annotated\[([^,\[\]]+), \w+\((?:[^()]|\([^()]*\))*\)\]", r"\1", types)
+    types = re.sub(r"(= [A-Z]\w+)\((?:[^()]|\([^()]*\))*\)", r"\1()", types)
     types = re.sub(r"\b(?:[a-z_]\w*\.)+(?=\w)", "", types).replace("~", "")
     types = re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", types)
     return re.sub(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]", r"NDArray[\1]", types)

@@ -35,7 +35,7 @@ class NgramRungs:
         character_order: characters, or bytes, of the longest n-grams of the models of these.
         memory: train within this much, such as 500M or 2G; in memory where it fits, else within 80 % of what is free, if not
             given.
-        threads: how many to use; no number depends on it; all cores if not given.
+        threads: how many to use; all cores if not given. Does not change results.
 
     Example:
         >>> NgramRungs(order=4).character_order
@@ -76,13 +76,13 @@ def baseline(
 
     An n-gram model of words (unseen ones spelled), one of characters and one of bytes learn from the training text; xz and
     zstd compress the test text alone and after the training text; gzip, bzip2 and adaptive codes see the test text alone.
-    All are exact, so that their bits per byte stand in one column, with yours: `lmgauge baseline`.
+    All are exact, so their bits per byte can be compared, also with yours: `lmgauge baseline`.
 
     Args:
         train: the training text: a file, or a glob in quotes. It is read several times.
         test: the test text; no part of the training text.
-        models: a model of yours, or its run on the test text (a folder of `lmgauge eval -o`, or a score table), set among
-            the rungs; may be several.
+        models: a model of yours, or its run on the test text (a folder of `lmgauge eval -o`, or a score table), to
+            rank; may be several.
         output: folder for ladder.json and a run of each model, which compare, diagnose and report read.
         rungs: the n-gram models.
         reading: how both texts are read.

@@ -31,7 +31,7 @@ def calc(
     """Compute perplexity, cross-entropy and bits of a few events, of one figure, or of one or two distributions.
 
     Numbers are the probabilities that a model gave to the events that happened, or their logarithms. Each may be written as
-    0.25 or 1/4, a probability also as 25%. Where the command has none, or -, they are read from standard input.
+    0.25 or 1/4, a probability also as 25%. If the command has none, or -, they are read from standard input.
 
     Args:
         numbers: [events], probabilities, or log-probabilities where their unit is said.

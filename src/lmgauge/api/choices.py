@@ -30,7 +30,7 @@ class PairFields:
     Attributes:
         good: field or column of the good text; sentence_good, or column 1.
         bad: field or column of the bad text; sentence_bad, or column 2.
-        by: the phenomenon; linguistics_term, or column 3. none: there are no groups.
+        by: the phenomenon; linguistics_term, or column 3. none: no groups.
 
     Example:
         >>> PairFields(good="right", bad="wrong", by="none").good
@@ -81,15 +81,15 @@ def pairs(
 ) -> Choices:
     """Say how often models prefer the good text of minimal pairs: `lmgauge pairs`.
 
-    Pairs stand in one file, a pair a record, as BLiMP's; or in two files, text by text.
+    Pairs are in one file, one per record, as in BLiMP; or in two files, line by line.
 
     Args:
         model: folder, ARPA or GGUF file, hub name, or address of a server; several are tested against each other.
         texts: a file of pairs (JSONL, CSV, TSV, Parquet), or of the good texts. In Python also pairs of strings: (good, bad)
             or (good, bad, phenomenon).
         bad_texts: a file of the bad texts, where `texts` has the good ones.
-        output: a row an item and model; .parquet, .csv, .tsv or .jsonl.
-        threads: threads to use; all cores if not given. No figure depends on it but for rounding.
+        output: one row per item and model; .parquet, .csv, .tsv or .jsonl.
+        threads: threads to use; all cores if not given. Does not change results, except by rounding.
         fields: which fields or columns of a file hold what.
         scoring: how models named by their path score.
         others: the fields of `fields` and `scoring`, by name.
@@ -144,9 +144,9 @@ def multiple_choice(
 
     Args:
         model: folder, ARPA or GGUF file, hub name, or address of a server; several are tested against each other.
-        text: a JSONL or Parquet file, a question a record, as a cell of CSV or TSV holds no list of choices.
-        output: a row a question and model; .parquet, .csv, .tsv or .jsonl.
-        threads: threads to use; all cores if not given. No figure depends on it but for rounding.
+        text: a JSONL or Parquet file, one question per record (a cell of CSV or TSV cannot hold a list of choices).
+        output: one row per question and model; .parquet, .csv, .tsv or .jsonl.
+        threads: threads to use; all cores if not given. Does not change results, except by rounding.
         fields: which fields hold what.
         scoring: how models named by their path score.
         others: the fields of `fields` and `scoring`, by name.

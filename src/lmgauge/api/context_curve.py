@@ -40,7 +40,7 @@ def context_curve(
     Args:
         model: a network (torch or GGUF), or the path of one.
         text: files: a path, several, or a `Corpus`. Its segments must be long: documents rather than lines.
-        contexts: what longer contexts are worth, by their lengths; the same tokens are scored under each: 512,1k,2k, where k
+        contexts: score with contexts of these lengths; the same tokens are scored under each: 512,1k,2k, where k
             is 1,024.
         per_context: also write one row per length of `contexts`: .tsv, .csv, .jsonl, .parquet, or - .
         threads: how many; no number depends on it but for rounding.

@@ -42,7 +42,7 @@ def convert(
         target: the file or the folder to write.
         tokenizer: how text was cut into the words of the file: whitespace, treebank, character, byte, icu, a tokenizer.json
             or a .model.
-        normalizer: what is done to the text before that; ccnet: small letters, no accents, 0 for digits, ASCII punctuation.
+        normalizer: normalization before that; ccnet: lower case, no accents, 0 for digits, ASCII punctuation.
         reserved: what a <unk> in texts scored later means; refuse: stop, escape: an ordinary word, unk: the unknown word,
             as for ARPA files if not given.
         classes: file with the words of the classes; of a class-based model of SRILM, whose target is a folder.
@@ -121,16 +121,16 @@ def prune(
 ) -> PrunedModel:
     """Drop the n-grams of a model that it needs least (entropy pruning, Stolcke 1998): `lmgauge prune`.
 
-    Unigrams stay, and so does an n-gram as long as a longer one begins with it. The back-off weights are made anew, so that
-    every distribution sums to one.
+    Unigrams stay, and so do n-grams that begin a longer one. The back-off weights are recomputed, so that every
+    distribution sums to one.
 
     Args:
         model: an n-gram model that backs off, or the path of one: a model folder or an ARPA file.
         threshold: drop n-grams that lose less than this; the share by which perplexity rises, such as 1e-8.
-        to_size: how many n-grams of all orders stay; those with the largest losses: 250000, 500k or 1M.
+        to_size: how many n-grams of all orders to keep; those with the largest losses: 250000, 500k or 1M.
         text: measure perplexity before and after on it; a path, several, or from Python a `Corpus`.
         output: folder, ARPA or KenLM file to write; by its ending: .arpa, .arpa.gz, .binary.
-        threads: how many; all cores if not given. No number depends on it.
+        threads: how many; all cores if not given. Does not change results.
         reading: how the text is read.
         fields: those of `reading`, by name.
 

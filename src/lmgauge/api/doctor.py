@@ -277,9 +277,9 @@ def doctor(*, quick: bool = False) -> Checkup:
     """Look whether this install works, and what is missing for what: `lmgauge doctor`.
 
     Shows versions, whether the compiled kernels give a known answer, and each extra with its libraries and what it is for.
-    Libraries are imported in a process of their own, so that one that is broken is reported, and breaks nothing here; with
-    torch this takes seconds. Exits with 1 where something that is installed is broken or too old. Put what it prints into a
-    report of a fault.
+    Each library is imported in a separate process, so that a broken one is reported and does no harm; with torch this
+    takes seconds. Exits with 1 if something that is installed is broken or too old. Include its output when you report
+    a fault.
 
     Args:
         quick: import only what lmgauge always needs; of other libraries only the versions are read.

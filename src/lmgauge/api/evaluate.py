@@ -57,7 +57,7 @@ def evaluate(
         text: files, globs, or a `Corpus`; - is standard input.
         texts: strings in place of files, each a segment: one, a list, a generator, a column of a data frame.
         by_group: also evaluate each group; each file, or each value of the field that `group` names.
-        threads: threads to use; all cores if not given. No number depends on it but for the last bits of networks.
+        threads: threads to use; all cores if not given. Does not change results (networks: last digits only).
         outputs: what to write: a run folder, rows of segments, tokens and words, columns such as entropy and rank.
         reading: how files are read; a `Corpus` says so itself.
         scoring: how models score (context, device, reserved tokens ...); a network in memory takes what needs no loading.
@@ -114,7 +114,7 @@ def evaluate_scores(
     """Evaluate a score table from anywhere: `lmgauge eval --scores`.
 
     Args:
-        scores: score table in place of models, with columns segment, logprob, ..., in any format of records; or a run
+        scores: score table instead of models, with columns segment, logprob, ..., in any format of records; or a run
             folder. The text, if named, is what it scored.
         text: what was scored: gives bits per word, character and byte; of a run folder, where it remembers it.
         name: what to call the model behind it; the table's own name if empty.

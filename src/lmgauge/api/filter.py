@@ -31,8 +31,8 @@ def learn_percentiles(
 ) -> Percentiles:
     """Return the percentiles of the perplexity of documents, by group, learned on a sample: `lmgauge percentiles`.
 
-    The sample is uniform, and depends on the seed, the names of the files and the numbers of the records alone: not on the
-    order of the files, nor on workers and threads. All records are read, and only those that may be in it are scored.
+    The sample is uniform. It depends only on the seed, the names of the files and the numbers of the records, not on
+    the order of the files, on workers or threads. All records are read, and only those that may be in it are scored.
 
     Args:
         model: a model or its path; several, as NAME=MODEL or in a mapping; with `by` VALUE=MODEL, and "*" for all other
@@ -103,16 +103,16 @@ def filter_documents(
 ) -> FilteredDocuments:
     """Write the documents that stay, in the form they had, with columns of their bits, bits per byte, perplexity and so on.
 
-    JSONL, TSV, Parquet and lines of text, packed or not, are streamed in constant memory. A record keeps every field it has.
-    A bad record is counted and put aside, and ends nothing. Where the output is a folder, it gets a file for each that is
-    read; a file appears when it is complete, and running the same again continues with those that are not.
+    JSONL, TSV, Parquet and lines of text, compressed or not, are streamed in constant memory. A record keeps all its
+    fields. A bad record is counted and set aside. If the output is a folder, it gets one file for each input; a file
+    appears when it is complete, and the same command continues with the missing ones.
 
     Args:
-        model: a model or its path; several, as NAME=MODEL or in a mapping, have columns each; with `by` VALUE=MODEL, and
-            "*" for all other values.
+        model: a model or its path; several, as NAME=MODEL or in a mapping, have their own columns; with `by`
+            VALUE=MODEL, and "*" for all other values.
         inputs: files, globs, addresses; - is standard input.
         output: a file for one, a folder for several (with a slash at its end); - is standard output.
-        percentiles: file of those that `keep` and `buckets` refer to; where there is none yet, they are learned on a sample
+        percentiles: file of percentiles for `keep` and `buckets`; if it does not exist, they are learned on a sample
             of the inputs and saved there; see `learn_percentiles`.
         rejects: JSONL file for bad records, with what is wrong with each.
         rules: which documents stay.
@@ -182,8 +182,8 @@ def score_documents(
     Lines of text, which have no columns, are written as JSONL.
 
     Args:
-        model: a model or its path; several, as NAME=MODEL or in a mapping, have columns each; with `by` VALUE=MODEL, and
-            "*" for all other values.
+        model: a model or its path; several, as NAME=MODEL or in a mapping, have their own columns; with `by`
+            VALUE=MODEL, and "*" for all other values.
         inputs: files, globs, addresses; - is standard input.
         output: a file for one, a folder for several (with a slash at its end); - is standard output.
         rejects: JSONL file for bad records, with what is wrong with each.

@@ -31,19 +31,19 @@ def import_scores(
 ) -> Evaluation:
     """Make a run folder of what another program scored: `lmgauge import`.
 
-    Read are logs of lm-evaluation-harness (--log_samples), vLLM, completions servers, llama.cpp's perplexity, SRILM
+    It reads logs of lm-evaluation-harness (--log_samples), vLLM, completions servers, llama.cpp's perplexity, SRILM
     (-debug 2), KenLM (query -v word) or minicons; or a table of tokens, whose column of scores `logprob` names.
 
     Args:
-        files: what the program wrote: a path, or several of one program, in the order of the text.
+        files: output of the program: a path, or several, in the order of the text.
         output: run folder to write; `compare`, `audit`, `diagnose`, `report` and `explore` read it.
-        program: the program that wrote the files; by what is in them if not given. One of lm-evaluation-harness, vllm,
-            openai, llama.cpp, srilm, kenlm, minicons, score-table.
+        program: the program that wrote the files; recognized by their content if not given. One of
+            lm-evaluation-harness, vllm, openai, llama.cpp, srilm, kenlm, minicons, score-table.
         log_unit: unit of the scores, where neither the program nor the file says it.
         logprob: the column of a table with the log-probabilities of tokens; the table is CSV or TSV of no program, with a
             column token, word or piece, and perhaps one that tells sentences apart, such as segment or sentence_id.
         text: the text that was scored; gives tokens their places, and bits per word, character and byte.
-        name: what to call the model; as the log or its file is called if empty.
+        name: name of the model; that of the log or its file if empty.
         reading: how the text is read.
         fields: those of `reading`, by name.
 

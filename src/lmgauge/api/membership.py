@@ -38,10 +38,10 @@ def membership(
     Args:
         model: the model in question: a model folder, an ARPA or GGUF file, or a server.
         texts: the texts in question, a segment each.
-        control: texts that the model cannot have seen, as like the others as can be had; may be several.
-        label: field of the texts that says 1 (in question) or 0 (control), in place of control texts.
+        control: texts that the model cannot have seen, as similar to the others as possible; may be several.
+        label: field of the texts that says 1 (in question) or 0 (control), instead of control texts.
         reference: a second model, which has not seen the texts; adds a score.
-        output: file for a row a text: .parquet, .csv, .tsv or .jsonl.
+        output: file with one row per text: .parquet, .csv, .tsv or .jsonl.
         settings: how texts are scored and sets compared.
         reading: how texts are read.
         scoring: how models named by their path score.

@@ -42,10 +42,10 @@ def mix(
 ) -> Mixture | StaticMixture:
     """Mix models by linear interpolation, weights given or by EM on held-out text: `lmgauge mix`.
 
-    Models over different words are mixed over the union of their words: a model gives probability zero to a word that it
-    does not know and another does, and its `<unk>` is for words that no model knows. Spelled models with the same speller
-    get it around their mixture. Models that cut text differently are not mixed; `lmgauge compare` compares them in bits per
-    byte.
+    Models over different words are mixed over the union of their words: a model gives probability zero to a word that
+    only other models know, and its `<unk>` is for words that no model knows. The mixture of spelled models with the
+    same speller has that speller. Models that cut text differently are not mixed; `lmgauge compare` compares them in
+    bits per byte.
 
     Args:
         models: model folder, ARPA or KenLM file; two or more, from Python also models.
@@ -53,7 +53,7 @@ def mix(
         weights: one a model, summing to 1, instead of estimating them; the text, if given, then only measures them.
         static: make one n-gram model of them; with the n-grams of all, each as probable as in the mixture, and new back-off
             weights (Stolcke 2002). For n-gram models that back off; or for one mixture of such, whose weights stay.
-        threads: how many; all cores if not given. No weight depends on it.
+        threads: how many; all cores if not given. Does not change results.
         output: folder to write; with `static` also an ARPA file or a binary file of KenLM, by its ending.
         reading: how the text is read.
         scoring: how models named by a path score.
@@ -139,7 +139,7 @@ def cache(
             makes it most probable. A path, several, or from Python a `Corpus`.
         weight: share of the cache, 0 to 1, instead of estimating it; 0.1 without held-out text either.
         memory: what the cache remembers.
-        threads: how many; all cores if not given. No number depends on it.
+        threads: how many; all cores if not given. Does not change results.
         output: folder of the model to write.
         reading: how the text is read.
         scoring: how a model named by its path scores.

@@ -41,7 +41,7 @@ def report(
 ) -> Report:
     """Make one page of a run, or of several beside the first: the answer, charts, tables, and the text in color.
 
-    It is one HTML file that opens by a double click, without a network. With --json the numbers are printed, and a page is
+    It is one HTML file that opens with a double click, without a network. With --json the numbers are printed, and a page is
     written only where its name is given.
 
     Args:

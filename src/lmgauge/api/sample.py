@@ -35,7 +35,7 @@ def sample(
         seed: same seed, same text.
         temperature: below 1 safer, above 1 wilder, of tokens and letters; 0 always takes the most probable one.
         top_k: draw from this many most probable tokens only; letters are not limited.
-        max_tokens: a segment that has not ended by then is cut.
+        max_tokens: longer segments are cut.
         prompt: text that each segment begins with.
         scoring: how a model named by a path computes.
         fields: those of `scoring`, by name.

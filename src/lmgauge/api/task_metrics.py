@@ -38,7 +38,7 @@ def bleu(
         references: for each segment a string, or a list of them; None in a list is absent. Tuples where there are as many
             lists as texts in each. (sacreBLEU has a list for each translation instead: `list(zip(*lists))` turns it round.)
         public: instead of references, a public test set in sacreBLEU's registry.
-        threads: how many to use; all cores if not given. No number depends on it.
+        threads: how many to use; all cores if not given. Does not change results.
         options: of `lmgauge.tasks.BLEU`.
         fields: those of `public` and `options`, by name, such as `order=3`.
 
@@ -83,7 +83,7 @@ def chrf(
         hypotheses: the system's outputs, a string for each segment.
         references: for each segment a string, or a list of them, as `bleu` has them.
         public: instead of references, a public test set in sacreBLEU's registry.
-        threads: how many to use; all cores if not given. No number depends on it.
+        threads: how many to use; all cores if not given. Does not change results.
         options: of `lmgauge.tasks.ChrF`.
         fields: those of `public` and `options`, by name, such as `plus_plus=True`.
 
@@ -122,7 +122,7 @@ def ter(
         hypotheses: the system's outputs, a string for each segment.
         references: for each segment a string, or a list of them, as `bleu` has them.
         public: instead of references, a public test set in sacreBLEU's registry.
-        threads: how many to use; all cores if not given. No number depends on it.
+        threads: how many to use; all cores if not given. Does not change results.
         options: of `lmgauge.tasks.TER`.
         fields: those of `public` and `options`, by name, such as `normalized=True`.
 
@@ -162,7 +162,7 @@ def wer(
     Args:
         hypotheses: the system's outputs, a string for each segment.
         references: for each segment a string, or a list of them, as `bleu` has them.
-        threads: how many to use; all cores if not given. No number depends on it.
+        threads: how many to use; all cores if not given. Does not change results.
         options: of `lmgauge.tasks.WER`.
         fields: those of `options`, by name, such as `lowercase=True`.
 
@@ -203,7 +203,7 @@ def cer(
     Args:
         hypotheses: the system's outputs, a string for each segment.
         references: for each segment a string, or a list of them, as `bleu` has them.
-        threads: how many to use; all cores if not given. No number depends on it.
+        threads: how many to use; all cores if not given. Does not change results.
         options: of `lmgauge.tasks.CER`.
         fields: those of `options`, by name, such as `lowercase=True`.
 

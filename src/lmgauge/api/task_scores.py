@@ -327,7 +327,7 @@ def correlate_tables(
         outputs: with a model, the output of a system, as it was scored; may be given several times, a glob stands for
             several. A system is known by the name of its file.
         rows: also write the points; .parquet, .csv, .tsv, .jsonl, or -.
-        threads: threads to use; all cores if not given. No number depends on it.
+        threads: threads to use; all cores if not given. Does not change results.
         settings: names of columns, logarithm and seed.
         fields: those of `settings`, by name.
 

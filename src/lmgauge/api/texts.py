@@ -89,12 +89,12 @@ def overlap(
     Runs of words as in Brown et al. (2020), appendix C; near duplicates by the Jaccard index of Broder (1997).
 
     Args:
-        train: training text, read once, block by block.
+        train: training text, read once, in blocks.
         test: test text, held in memory; may be several. The text that the run remembers, if not given.
         run: a run of the test; its numbers on the clean segments and on the contaminated ones.
         write_clean: file for the test without contaminated segments and near duplicates.
         max_overlap: share of the test's bytes that may be contaminated; fail (exit with 1) if more is, short lines included.
-        threads: how many to use; no result depends on it; all cores if not given.
+        threads: how many to use; all cores if not given. Does not change results.
         settings: what counts as overlap.
         reading: how both texts are read; groups are those of the test.
         fields: those of `settings` and `reading`, by name.
@@ -166,11 +166,11 @@ def select_documents(
     Args:
         pool: files or globs; each line or record is a document. They are read several times, and some 30 bytes of memory
             are held for each document (55 while they are sorted).
-        target: text to be like; may be several.
+        target: text that the selection should be like; may be several.
         output: folder, or for one file a file, for the selected documents, in the form they have. Every field of a record
             stays; `in_domain_bits_per_token`, `pool_bits_per_token` and `cross_entropy_difference` are added to it.
         settings: how much is selected, and by which models.
-        threads: how many to use; no figure depends on it; all cores if not given.
+        threads: how many to use; all cores if not given. Does not change results.
         reading: how texts are read; what cannot be used is left out and counted, if nothing else is said.
         fields: those of `settings` and `reading`, by name.
 

@@ -56,12 +56,12 @@ def train(
         kind: the smoothing.
         texts: a path, several, or a `Corpus`; each line is a sentence.
         output: folder to write; or by its ending (.arpa, .arpa.gz, .binary, .klm) an ARPA file or one of KenLM. With
-            `memory`, `workers` or `ray` a folder, and needed.
+            `memory`, `workers` or `ray` it must be a folder.
         training: all decisions about the model.
         reading: how the texts are read.
         form: how a binary file of KenLM is laid out.
         resources: what training may take, for large texts.
-        threads: how many; all cores if not given (one to train narrow recurrent models). No n-gram model depends on it.
+        threads: how many; all cores if not given (one to train narrow recurrent models). Does not change n-gram models.
         progress: called with a few words when a stage begins.
         fields: those of `training`, `reading`, `form` and `resources`, by name: `order=5, min_count=2, memory="2G"`.
 
@@ -115,7 +115,7 @@ def train_neural(
         kind: ffnn, rnn, lstm, gru or transformer.
         texts: a path, several, or a `Corpus`; each line is a sentence.
         output: the model's folder.
-        valid: validation text; the epoch that predicts it best is kept.
+        valid: validation text; the best epoch on it is kept.
         network: size and recipe, by default of a preset.
         run: how the run goes.
         reading: how the texts are read.
@@ -170,19 +170,19 @@ def spell(
 ) -> SpelledModel:
     """Give a model a speller, so that it gives every text a probability: `lmgauge spell`.
 
-    What a model of words calls `<unk>` keeps its probability, and the word is then spelled, character by character; the
-    white space before each word is predicted too. Bits per byte are exact then. The model itself stays as it is. Source:
-    Mielke & Eisner (2019), "Spell once, summon anywhere".
+    `<unk>` keeps its probability, and each unseen word is then spelled, character by character; the white space before
+    each word is predicted too. Bits per byte are then exact. The model itself does not change. Source: Mielke & Eisner
+    (2019), "Spell once, summon anywhere".
 
     Args:
         model: of words or characters that predicts the ends of lines and has an `<unk>`, or its path: an n-gram model, one
             of classes, a network, a mixture of such, an ARPA file or a binary of KenLM.
-        train: text to learn from, best that of the model; a path, several, or from Python a `Corpus`. Only its words and
-            its white space count.
+        train: text to learn from, preferably the training text of the model; a path, several, or from Python a
+            `Corpus`. Only its words and its white space count.
         output: folder to write; that of the model adds the speller to it, which the command does if none is given.
         replace: replace the model's own speller.
         tokenizer: how text is cut into words; of an ARPA or KenLM file, as in training, whitespace if not given.
-        threads: how many; all cores if not given. Nothing depends on it.
+        threads: how many; all cores if not given. Does not change results.
         speller: how the spelling is learned.
         reading: how the text is read.
         fields: those of `speller` and `reading`, by name.

@@ -87,14 +87,14 @@ def compare(
 ) -> Comparisons:
     """Say whether results may be compared, whether their difference is real, and where it comes from: `lmgauge compare`.
 
-    A verdict is about these two models, on texts like this one, and not about the recipes that made them: what compares
-    several runs of each recipe is (`--recipe`, `compare_recipes`).
+    A verdict is about these two models, on texts like this one, not about the recipes that made them: to compare
+    recipes, use several runs of each (`--recipe`, `compare_recipes`).
 
     Args:
         runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables; each is
             compared with the first.
         examples: tokens and segments to show of each kind.
-        threads: threads to use; all cores if not given. No number depends on it.
+        threads: threads to use; all cores if not given. Does not change results.
         about: the text that was scored, and the training text.
         fields: those of `about`, by name.
 
@@ -267,9 +267,9 @@ def audit(
 ) -> Audit:
     """Audit a model on a text: coverage, normalization, causality, contamination and compression.
 
-    With a model and a text (files, globs or -, standard input, also if none is named) all levels are checked. Of a run
-    alone, a folder that `lmgauge eval -o` wrote or a score table, what can be seen without the model; of a run and its
-    model also whether the model made the run.
+    With a model and a text (files, globs or -, standard input, also if none is named) all levels are checked. For a
+    run alone (a folder of `lmgauge eval -o`, or a score table), what can be checked without the model; for a run and
+    its model, also if the model made the run.
 
     Args:
         model: a folder, ARPA or KenLM file; without it a run is audited. In Python also any object with `vocabulary`,
@@ -278,7 +278,7 @@ def audit(
         run: a stored run of this text (of `evaluate(..., output=...)`), or a score table of any origin.
         train: training text; for level 4, may be given several times.
         overlap_unit: runs of 13 words or more, or of 25 characters; level 4, characters for scripts that do not space words.
-        threads: threads to use; all cores if not given. No verdict depends on it.
+        threads: threads to use; all cores if not given. Does not change results.
         checks: which levels, and how closely.
         reading: how files of text are read.
         scoring: how a model that is named by its path scores.

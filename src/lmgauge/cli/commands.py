@@ -90,7 +90,7 @@ Train
     arguments: model
     show: order max_count field format
     without: {OF_SEGMENTS} html tables
-  prune [models.prune]: Drop the n-grams that a model needs least.
+  prune [models.prune]: Drop the n-grams that matter least to a model.
     guesses: compress shrink trim
     arguments: model
     show: field format
@@ -116,17 +116,17 @@ Measure
     show: output per_segment per_token per_word columns unit field group document given context device
     without: texts name
     metavars: contexts=N,N...
-  baseline: Say what a network must beat: compressors and n-grams.
+  baseline: Show what a network must beat: compressors and n-grams.
     guesses: baselines compressors gzip ladder xz zstd
     show: order character_order memory threads field
     without: group id given boundary keep
     metavars: models=RUN|MODEL, output=DIR
-  merge: Put the shards of a job together to the result of the whole.
+  merge: Merge shards into one result.
     guesses: combine gather join reduce shard shards
-  import = import_scores: Make a run of what another program scored.
+  import = import_scores: Import scores from another program.
     show: unit field document given
     without: group id keep html
-  report [runs.report]: Make one page to look at: the answer, charts, tables, and the text in color.
+  report [runs.report]: Make one page: the answer, charts, tables, and the text in color.
     guesses: dashboard html page plot view visualize
     show: text train document seed threads
     without: html tables
@@ -134,7 +134,7 @@ Measure
     guesses: analyze errors
     show: text train only examples contexts seed threads context device
     without: {OF_EVALUATION} reserved
-  explore [runs.explore]: Look at all of a run, or two of one text, in the browser.
+  explore [runs.explore]: Browse one run, or two runs of the same text.
     guesses: browse serve server ui viewer watch
     show: text train context device
     without: json html
@@ -171,14 +171,14 @@ Measure
     metavars: reference=MODEL
 
 Corpora
-  filter = filter_documents [filter.documents]: Keep the documents that models find likely, with a column for each figure.
+  filter = filter_documents [filter.documents]: Keep the documents that models find likely, and add score columns.
     guesses: ccnet drop keep prefilter
     show: field lines by max_perplexity min_perplexity keep buckets min_bytes workers threads
     metavars: model=[NAME=]MODEL, keep=pA..pB
-  score = score_documents [filter.documents]: Give each document columns with what models make of it.
+  score = score_documents [filter.documents]: Add score columns to each document.
     show: field lines by workers threads
     metavars: model=[NAME=]MODEL
-  percentiles = learn_percentiles [filter.percentiles]: Learn the percentiles of perplexity that a filter keeps by.
+  percentiles = learn_percentiles [filter.percentiles]: Learn the percentiles of perplexity for a filter.
     guesses: cutoffs quantiles thresholds
     show: field lines by group workers threads
     without: shard
@@ -241,7 +241,7 @@ Tasks
 Tools
   quickstart = cli.quickstart.quickstart [quickstart.show]: Train and evaluate four models on bundled text.
     without: html
-  doctor [doctor.doctor]: Look whether this install works, and what is missing for what.
+  doctor [doctor.doctor]: Check that the installation works, and what is missing.
     guesses: diagnostics env environment install selfcheck version versions
     without: html
   info: Show what is in a model, or in a run.

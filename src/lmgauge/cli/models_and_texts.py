@@ -93,7 +93,7 @@ def diverged(result: CandidateDivergences, *, details: bool | None = None, llama
     """Return what is printed of a result.
 
     Args:
-        details: slices of the text and worst tokens; shown if not given where there is one candidate.
+        details: slices of the text and worst tokens; if not given, only for a single candidate.
         llama_cpp: print the figures as llama-perplexity --kl-divergence does, under its names.
     """
     from lmgauge.report.divergence import candidate_blocks

@@ -23,8 +23,8 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
     """Train and evaluate four models on bundled text.
 
     Unigram, bigram, trigram and 5-gram models, modified Kneser-Ney, trained on whole novels in the public domain and
-    evaluated on others: the textbook's table, where perplexity falls as the context grows. Words that occur once, or never,
-    are spelled, so that bits per byte are exact. A page shows what is behind it.
+    evaluated on others: the textbook's table, where perplexity falls as the context grows. Words that occur once or
+    never are spelled, so bits per byte are exact. A page shows the details.
 
     Args:
         output: keep models and page in this folder; only the page, in lmgauge-quickstart/, if not given.

@@ -81,7 +81,7 @@ def compared(*, comparisons: Comparisons, details: bool | None = None) -> Docume
     """Return what is printed.
 
     Args:
-        details: slices of the text and examples; if not given, where there is one comparison.
+        details: slices of the text and examples; if not given, only for a single comparison.
     """
     from lmgauge.report.comparison import blocks
 

@@ -26,13 +26,14 @@ class Printing:
     """What is scored, and what is printed of it.
 
     Attributes:
-        files: the references, then a file for each system, which are compared with the first: plain or packed text with a
-            segment on each line, records, or folders of these; - is standard input. A test set has the references.
+        files: the references, then a file for each system, which are compared with the first: plain or compressed text
+            with one segment per line, records, or folders of these; - is standard input. A test set has the
+            references.
         reference: a further reference for every segment; may be given several times.
         sentence: print a row for each segment instead; TSV, or JSON lines with --json.
         align: print alignments of segments with an error instead; with --json of all.
         also: further metrics, as chrf,ter, in one table; options that they know too hold for all.
-        top: most frequent errors to show as well.
+        top: also show this many of the most frequent errors.
         width: decimals to print.
         score_only: print the numbers alone, a line for each system.
         segments: of each kind on the page of --html: the worst, where systems differ most, and a sample.

@@ -35,14 +35,14 @@ class Outputs:
     Attributes:
         output: folder for evaluation.json and scores.parquet, one in it for each model if several; what `compare`,
             `diagnose` and `audit` read.
-        columns: also keep of each whole distribution, in scores.parquet and `per_token`: entropy (nats), rank (of the token
-            that came), top10 (or another number: the most probable tokens and their log-probabilities), moments (mean and
-            deviation of log p, nats), mass (what the probabilities sum to).
+        columns: also keep of each whole distribution, in scores.parquet and `per_token`: entropy (nats), rank (of the
+            actual token), top10 (or another number: the most probable tokens and their log-probabilities), moments
+            (mean and deviation of log p, nats), mass (what the probabilities sum to).
         per_segment: also write one row per segment: .tsv, .jsonl, or - .
         per_token: also write one row per token: .tsv, .jsonl, or - .
         per_word: also write one row per word, with its surprisal: .tsv, .csv, .jsonl, .parquet, or - .
         words: words of `per_word`: whitespace, treebank, icu, or icu:LOCALE (such as icu:ja).
-        regions: regions and not words in `per_word`: .tsv, .csv, .jsonl, .parquet; text_id, start, end or text, region.
+        regions: regions instead of words in `per_word`: .tsv, .csv, .jsonl, .parquet; text_id, start, end or text, region.
         train: training text to count words in, for the columns log_frequency and unseen of `per_word`.
 
     Example:
@@ -116,12 +116,12 @@ class DiagnosisSettings:
     """What a diagnosis works out, and how much of it.
 
     Attributes:
-        only: work out only this; may be given several times.
+        only: compute only this; may be given several times.
         examples: how many tokens, segments and words to show of each kind.
         contexts: how many contexts to draw for calibration; with a model.
         exhaustive: calibration over all contexts; with a model, slow.
         seed: same seed, same output.
-        threads: threads to use; all cores if not given. No number depends on it.
+        threads: threads to use; all cores if not given. Does not change results.
 
     Raises:
         UsageError: a section is not known, or a number is out of range.
@@ -199,7 +199,7 @@ class DivergenceSettings:
         top_k: for which K to compare the most probable tokens; which share of the base's K is among the candidate's.
         examples: tokens to show of each kind; those that suffer most.
         seed: same seed, same segments, and same tests of several candidates; of a stored base its own.
-        threads: how many to use; no figure depends on it; all cores if not given.
+        threads: how many to use; all cores if not given. Does not change results.
 
     Raises:
         UsageError: a number is out of range.
@@ -262,7 +262,7 @@ class MembershipSettings:
     Attributes:
         k: share of the least probable tokens for Min-K%; above 0.
         fpr: rate of false alarms at which hits are counted; between 0 and 1.
-        threads: how many to use; no score depends on it but for rounding; all cores if not given.
+        threads: how many to use; all cores if not given. Does not change results, except by rounding.
 
     Raises:
         UsageError: a number is out of range.

@@ -7,12 +7,13 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lmgauge.base.decoding import decode
 from lmgauge.base.errors import InputError, UsageError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
 _LOG = logging.getLogger(__name__)
+Floats = NDArray[np.float64]
 EVALUATION_FILE = "evaluation.json"
 SCORES_FILE = "scores.parquet"
 
@@ -272,12 +274,27 @@ def with_distinct_names(runs: Sequence[Run]) -> list[Run]:
 def about(run: Run, corpus: Corpus) -> Run:
     """Return the run, now known to be about a text, which is read once for that."""
     sha256 = sha256_of(corpus)
-    if run.text_sha256 and run.text_sha256 != sha256:
+    refuse_other_text(run, sha256)
+    return replace(run, text_sha256=sha256)
+
+
+# -- is it this text, is it this model? ---------------------------------------------------------------------------------
+def refuse_other_text(run: Run, sha256: str) -> None:
+    """Refuse a text that is not the one a run says it scored."""
+    if run.text_sha256 not in ("", sha256):
         raise InputError(
             f"{run.path}: scored another text (fingerprint {run.text_sha256[:6]}) than the one named ({sha256[:6]}); "
             "name the text it scored, read in the same way"
         )
-    return replace(run, text_sha256=sha256)
+
+
+def unlike_model(stored: Floats, made: Floats, tolerance: float) -> Iterator[tuple[int, str]]:
+    """Yield the rows of a run that are not those of a model, and how they differ, in words."""
+    # stored, made: float64 [rows], nats, one column of both.
+    with np.errstate(invalid="ignore"):  # two events of probability zero
+        apart = np.flatnonzero((stored != made) & ~(np.abs(stored - made) <= tolerance))
+    for row in apart.tolist():
+        yield row, f"{stored[row]:.9g} is stored, the model gives {made[row]:.9g}"
 
 
 def remembered(*runs: Run) -> Corpus | None:
@@ -286,17 +303,10 @@ def remembered(*runs: Run) -> Corpus | None:
         runs = runs[:1]
     for run in runs:
         corpus = run.corpus() if run.text_sha256 else None
-        if corpus is not None and _fingerprint(corpus) == run.text_sha256:
-            return corpus
+        with suppress(InputError):  # it is not text any more
+            if corpus is not None and sha256_of(corpus) == run.text_sha256:
+                return corpus
     return None
-
-
-def _fingerprint(corpus: Corpus) -> str:
-    # Read a text that is remembered; empty if it is not text any more.
-    try:
-        return sha256_of(corpus)
-    except InputError:
-        return ""
 
 
 def sha256_of(corpus: Corpus) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from lmgauge.base.errors import InputError, LmgaugeError
 from lmgauge.base.files import file_sha256
 from lmgauge.evaluation.denominators import segment_bytes
-from lmgauge.evaluation.runs import Run, lockstep
+from lmgauge.evaluation.runs import Run, lockstep, refuse_other_text
 from lmgauge.evaluation.slicing.span_alignment import exact_sums
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
@@ -194,11 +194,8 @@ class Index:
 
     def _verify(self) -> None:
         for run in self.runs:
-            if self.corpus is not None and run.text_sha256 not in ("", self.corpus.report.sha256):
-                raise InputError(
-                    f"{run.path}: scored another text (fingerprint {run.text_sha256[:6]}) than the one at hand "
-                    f"({self.corpus.report.sha256[:6]}): name the text it scored (--text)"
-                )
+            if self.corpus is not None:
+                refuse_other_text(run, self.corpus.report.sha256)
             if run.scores_sha256 and file_sha256(run.scores) != run.scores_sha256:
                 self.seal = f"{run.scores}: is not the table that evaluation.json was made from: it was changed"
 

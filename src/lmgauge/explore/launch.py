@@ -74,12 +74,12 @@ def explore(
 ) -> None:
     """Look at all of a run, or two of one text, in the browser, until interrupted: `lmgauge explore`.
 
-    Search, sort, filter, compare, score what is typed. The server answers only this machine, and only to who has the address
-    with its token; it ends with Ctrl-C.
+    Search, sort, filter, compare, and score text that you type. Local only; the link contains an access token. Press
+    Ctrl-C to stop.
 
     Args:
         runs: one or two folders that `lmgauge eval -o` wrote, or score tables.
-        model: a model that scores what is typed.
+        model: a model that scores text that you type.
         host: a name of this machine; no other is served.
         port: where the server listens; 0 for a free one.
         browser: open the page in a browser; if not said, where there is a terminal and a screen.

@@ -47,12 +47,12 @@ class RecordOptions:
 
     Attributes:
         field: field or column with the text.
-        lines: each line of a document is a sentence of its own; else a document is one segment, as in CCNet.
+        lines: score each line of a document as a sentence; else a document is one segment, as in CCNet.
         by: field whose value chooses the model, such as the language.
         group: field whose values are the groups of a report and of percentiles; that of `by` if not given.
         id: field that names a record, in rejects and examples.
         format: of all files; by their names if not given.
-        errors: a record without text, with bad JSON or invalid text: reject (count it and put it aside), or fail.
+        errors: a record without text, with bad JSON or invalid text: reject (count it and set it aside), or fail.
 
     Example:
         >>> RecordOptions(field="body", by="lang").group_field
@@ -99,15 +99,15 @@ class FilterRules:
     exclusive, so that `p0..p30` and `p30..p100` share no document; p0 and p100 are not bounds.
 
     Attributes:
-        max_perplexity: drop documents above it, with any model that counts.
+        max_perplexity: drop documents above it, with any model that decides.
         min_perplexity: drop documents below it.
-        keep: range of percentiles to stay in, of the document's group: p10..p70, ..p70 or p10..; see `percentiles`.
+        keep: range of percentiles to keep, of the document's group: p10..p70, ..p70 or p10..; see `percentiles`.
         min_bytes: drop documents shorter than this, in UTF-8.
         max_bytes: drop documents longer than this.
         min_tokens: drop documents with fewer tokens, the end of sentence included.
         max_unseen: drop documents with a larger share of unseen words, 0 to 1.
         buckets: two percentiles between head, middle and tail, as p33,p67; the head has low perplexity.
-        judged_by: name of the model that counts where several score; if not given, a document has to pass with each.
+        judged_by: name of the model that decides where several score; if not given, a document has to pass with each.
 
     Raises:
         UsageError: a rule is out of range, or cannot be read.
@@ -241,7 +241,7 @@ class SelectionSettings:
 
     Attributes:
         share: select this share of the pool, by bytes, such as 10%.
-        max_difference: select what differs by at most this, in bits per token.
+        max_difference: select documents that differ by at most this, in bits per token.
         order: order of the models that score.
         smoothing: smoothing of the models that score.
         tokenizer: whitespace, treebank, character, byte, icu, or the path of a tokenizer.json.

@@ -49,9 +49,9 @@ class CacheSettings:
     """What a cache remembers.
 
     Attributes:
-        order: how many words in a row are remembered; 1: which went by, 2: also which came after which; up to 8.
+        order: how many words in a row are remembered; 1: single words, 2: also pairs; up to 8.
         window: how many of the last events count; from Python None: all.
-        decay: in place of a window: an event that i others came after counts decay to the i, such as 0.998.
+        decay: instead of a window: an event followed by i others counts decay to the power of i, such as 0.998.
 
     Example:
         >>> CacheSettings(order=1).decay is None

@@ -50,7 +50,8 @@ class BleuOptions:
         smoothing_value: of floor (0.1 if not given) and add-k (1 if not given).
         effective_order: leave out orders a text is too short for; for single sentences.
         lowercase: ignore case.
-        tokenizer: how texts are cut into words; 13a if not given, or what a test set into Chinese, Japanese or Korean needs.
+        tokenizer: how texts are split into words; 13a if not given, or what a test set into Chinese, Japanese or
+            Korean needs.
         reference_length: which of several references' lengths the brevity penalty takes; of two equally close the shorter.
 
     Example:
@@ -142,14 +143,14 @@ class NormalizationOptions:
         lowercase: ignore case.
         remove_punctuation: leave out punctuation (Unicode categories P).
         expand_contractions: spell out common English contractions, such as won't and they're.
-        remove_nonwords: leave out what stands in [] or <>, such as [laugh] and <unk>.
-        collapse_spaces: runs of white space count as one blank; changes no word.
+        remove_nonwords: leave out text in [] or <>, such as [laugh] and <unk>.
+        collapse_spaces: runs of white space count as one space; does not change words.
         unicode_form: one spelling for what Unicode spells in two ways.
         standardize: lower case, contractions, no non-words, white space: jiwer's wer_standardize.
-        jiwer_words: words are parted as in jiwer: by blanks, and by two or more white-space characters in a row, not by a
+        jiwer_words: words are separated as in jiwer: by blanks, and by two or more white-space characters in a row, not by a
             single TAB or no-break space. Changes no character.
         whisper: Whisper's text normalizer, before other steps; needs the package whisper-normalizer.
-        substitutions: file of words and phrases that others take the place of; pairs with a TAB between.
+        substitutions: file of words and phrases to replace; pairs separated by a TAB.
         transform: a function of one's own, of one text, before other steps.
 
     Example:
@@ -251,7 +252,7 @@ class ComparisonSettings:
         resamples: of sacreBLEU's tests; if not given 10,000 trials of the randomization, whose intervals are of 1,000
             resamples, or 1,000 resamples of the bootstrap (40 at least).
         seed: of sacreBLEU's tests; same seed, same draws, which are sacreBLEU's.
-        threads: how many; all cores if not given. Changes no number.
+        threads: how many; all cores if not given. Does not change results.
 
     Example:
         >>> from lmgauge.tasks import WER, score_systems
@@ -307,7 +308,7 @@ class NbestReading:
     """How n-best lists are read; the fields are those of JSONL, of lists and of references alike.
 
     Attributes:
-        format: of all lists; by what is in them if not given.
+        format: of all lists; recognized by content if not given.
         id: JSONL: field of the utterance's id.
         field: JSONL: field of the text.
         hypotheses: JSONL: field of the list of an utterance's hypotheses; if not given nbest, hypotheses or hyps where a
@@ -332,10 +333,10 @@ class RescoreSettings:
     """How the best of n-best lists are chosen, what errors are, and what is written.
 
     Attributes:
-        weights: of scores, models and words, in place of `tune`, such as score=1,kn5=0.5,words=-0.2; 0 for what is not
+        weights: of scores, models and words, instead of `tune`, such as score=1,kn5=0.5,words=-0.2; 0 for those not
             named.
         metric: errors in words, or in characters, which are then the unit of length as well.
-        starts: random places at which tuning begins, besides two fixed ones.
+        starts: random starting points of tuning, besides two fixed ones.
         document: what is independent in the test: a file with an utterance and its speaker or call on each line, as Kaldi's
             utt2spk; each utterance if not given.
         output: file for the best hypotheses: id and words on a line, or .jsonl with scores.

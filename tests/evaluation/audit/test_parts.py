@@ -21,7 +21,7 @@ from lmgauge.evaluation.audit.checks import FAIL, LEVELS, NOT_CHECKED, PASS, Aud
 from lmgauge.evaluation.audit.coverage import recount
 from lmgauge.evaluation.audit.spelling import READINGS, Spelling
 from lmgauge.evaluation.audit.subject import Portion, Rows, Subject, blocks_of, drawn
-from lmgauge.scores import EOS_KIND, OOV, Strings
+from lmgauge.scores import EOS_KIND, OOV, SPELLED, Strings
 from lmgauge.text.documents import Corpus
 
 LINES = ["to be or not to be", "that is the question", "to sleep", "", "perchance to dream"]
@@ -89,6 +89,9 @@ def spelled(unit: str, *parts: Rows, oov: int = 0) -> Check:
         ("word", " a  b ", ["a", "b", "</s>"], [2, 5, 6], [0, 0, EOS_KIND]),
         ("word", "a zz", ["a", "<unk>", "</s>"], [1, 4, 4], [0, OOV, EOS_KIND]),
         ("word", "<unk>", ["<<unk>>"], [5], [0]),
+        ("word", "a zz b", ["a", "<unk>", "b"], [1, 4, 6], [0, SPELLED, 0]),
+        ("word", "a zz b", ["a", "<unk>", "b"], [1, 5, 6], [0, OOV, 0]),
+        ("character", "a b", ["a", "<unk>", "b"], [1, 2, 3], [0, SPELLED, 0]),
         ("character", "ä日", ["ä", "日", "</s>"], [2, 5, 5], [0, 0, EOS_KIND]),
         ("byte", "ä", ["<0xC3>", "<0xA4>"], [1, 2], [0, 0]),
         ("subword", "the ä", ["the", "Ġ", "Ã", "¤"], [3, 4, 6, 6], [0, 0, 0, 0]),
@@ -105,6 +108,7 @@ def test_tokens_that_spell_their_bytes(unit: str, text: str, tokens: list[str], 
     [
         ("word", "a b c", ["a", "c"], [1, 5], [0, 0]),
         ("word", "a b c", ["a", "<unk>"], [1, 5], [0, OOV]),
+        ("word", "a zz b", ["a", "<unk>", "b"], [1, 5, 6], [0, SPELLED, 0]),
         ("word", "a b", ["a", "</s>"], [1, 3], [0, EOS_KIND]),
         ("character", "ab", ["a", "</s>"], [1, 2], [0, EOS_KIND]),
         ("byte", "ab", ["<0x61>"], [2], [0]),

@@ -170,7 +170,7 @@ def test_another_model_is_refused(model: NgramModel, tmp_path: Path) -> None:
 def test_other_probabilities_are_refused(model: NgramModel, tmp_path: Path) -> None:
     sure = Sharpened(model.tables, model.vocabulary, model.tokenizer, model.settings)
     run = written(tmp_path / "t.parquet", model, own_text(model, 60, seed=8), fingerprints={})
-    with pytest.raises(InputError, match="but the run says"):
+    with pytest.raises(InputError, match="is stored, the model gives"):
         calibrate(run, sure, 10, contexts=None)
 
 
@@ -219,5 +219,5 @@ def test_with_its_text_a_network_says_the_same_as_one_context_at_a_time(options:
         assert getattr(fast, name) == pytest.approx(getattr(slow, name), rel=1e-4), name
     assert [b.forecasts for b in fast.decades] == [b.forecasts for b in slow.decades]
     assert fast.overconfidence_interval == pytest.approx(slow.overconfidence_interval, abs=1e-3)
-    with pytest.raises(InputError, match=r"cuts the text into other tokens|but the run says"):
+    with pytest.raises(InputError, match=r"cuts the text into other tokens|is stored, the model gives"):
         calibrate(run, neural, events, contexts=50, text=Corpus.from_strings(["another text"] * 40))

@@ -19,7 +19,6 @@ from lmgauge.evaluation.audit.checks import (
     NOT_ASKED_FOR,
     Audit,
     Check,
-    Compared,
     by_level,
     counted,
     judge,
@@ -29,7 +28,7 @@ from lmgauge.evaluation.audit.subject import Subject
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.options import AuditSettings
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.evaluation.runs import Run
+from lmgauge.evaluation.runs import Run, unlike_model
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch, iter_segments
 from lmgauge.text.documents import Corpus
@@ -126,9 +125,8 @@ def _row_difference(stored: ScoreBatch | None, made: ScoreBatch | None, toleranc
         a, b = (np.asarray(rows.extra.get(part, ()) if part else rows.logprob) for rows in (stored, made))
         if len(a) != len(b):
             return f"the column `{part}` is only in {'the table' if len(a) else 'what the model gives'}"
-        for j in Compared(tolerance).places_apart(a, b)[:1]:
-            column = f"a {part} of " if part else ""
-            return f"{where}, event {j + 1}: {column}{a[j]:.9g} is stored, the model gives {b[j]:.9g}"
+        for row, apart in unlike_model(a, b, tolerance):
+            return f"{where}, event {row + 1}: {f'a {part} of ' if part else ''}{apart}"
     return ""
 
 

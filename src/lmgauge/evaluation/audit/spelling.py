@@ -12,7 +12,7 @@ import numpy as np
 
 from lmgauge.evaluation.audit.checks import Check, counted, judge
 from lmgauge.evaluation.audit.subject import Rows
-from lmgauge.scores import EOS_KIND, OOV, TOKEN
+from lmgauge.scores import EOS_KIND, OOV, SPELLED, TOKEN
 
 CLEAR_SHARE = 0.9
 """A reading that fits this share of the tokens is the right one, and the other tokens are wrong."""
@@ -51,7 +51,9 @@ class Reading:
             if kinds[first] == EOS_KIND:
                 good = self.end(piece)
             elif any(kind != TOKEN for kind in kinds[first:after]):
-                good = self.unknown(piece)
+                # White space is predicted before a word that is spelled. A character that was never seen may be a blank.
+                blank_behind = kinds[first] == SPELLED and piece.rstrip() not in (b"", piece)
+                good = self.unknown(piece) and not blank_behind
             else:
                 whole = b"".join(known)
                 good = len(known) == after - first and (

@@ -23,7 +23,7 @@ from lmgauge.base.choices import DEFAULT_SEED
 from lmgauge.base.errors import InputError
 from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.options import DEFAULT_CONTEXTS
-from lmgauge.evaluation.runs import Run, lockstep
+from lmgauge.evaluation.runs import Run, lockstep, unlike_model
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.intervals import spread, sums_by
 from lmgauge.numerics.units import nats_to_bits
@@ -184,15 +184,9 @@ class _ChosenRows:
                 f"{self._run.path}: {self._model.label} cuts the text into other tokens than the run has; name the model "
                 "that made the run"
             )
-        came = batch.extra["came"]
-        with np.errstate(invalid="ignore"):
-            apart = np.flatnonzero((came != logprob) & ~(np.abs(came - logprob) <= self._tolerance))
-        if len(apart):
-            i = int(apart[0])
-            raise InputError(
-                f"{self._run.path}: in segment {segments[i]} the model gives {self._model.vocabulary.token(int(ids[i]))!r} "
-                f"ln p = {came[i]:.6f}, but the run says {logprob[i]:.6f}; name the model that made the run"
-            )
+        for row, apart in unlike_model(logprob, batch.extra["came"], self._tolerance):
+            where = f"{self._run.path}: segment {segments[row] + 1}, {self._model.vocabulary.token(int(ids[row]))!r}"
+            raise InputError(f"{where}: {apart}; name the model that made the run")
         return segments, documents
 
 

@@ -24,7 +24,7 @@ from lmgauge.models.protocol import OF_TEXT, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
 from lmgauge.scores.context_policy import ContextPolicy
-from lmgauge.scores.distributions.blocks import BlockDistributions, rows_among
+from lmgauge.scores.distributions.blocks import BlockDistributions, Events, rows_among
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
@@ -145,12 +145,7 @@ class NetworkModel(ScoresStrings):
         return next(self.score([block], spans=spans))
 
     def distributions(
-        self,
-        segments: Iterable[Segments],
-        *,
-        events: NDArray[np.int64] | None = None,
-        spans: bool = True,
-        threads: int | None = None,
+        self, segments: Iterable[Segments], *, events: Events | None = None, spans: bool = True, threads: int | None = None
     ) -> Iterator[BlockDistributions]:
         """Yield the distributions at the events of each block; see `lmgauge.scores.distributions.reduce`.
 

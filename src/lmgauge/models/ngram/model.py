@@ -35,6 +35,7 @@ from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.distributions import RowBlock
+    from lmgauge.scores.distributions.blocks import Events
 
 EXPORTERS = Plugins(
     "exporters",
@@ -159,12 +160,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
         return (batch for batch, _ in self._score_blocks(segments, spans=spans, threads=threads))
 
     def distributions(
-        self,
-        segments: Iterable[Segments],
-        *,
-        events: NDArray[np.int64] | None = None,
-        spans: bool = True,
-        threads: int | None = None,
+        self, segments: Iterable[Segments], *, events: Events | None = None, spans: bool = True, threads: int | None = None
     ) -> Iterator[RowBlock]:
         """Yield the distributions at the events of each block, for the engine in `lmgauge.scores.distributions`.
 

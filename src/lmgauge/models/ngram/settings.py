@@ -27,12 +27,12 @@ class NgramSettings:
 
     Attributes:
         kind: the smoothing, or `arpa` or `kenlm` for a model read from such a file.
-        interpolate: mix lower orders in everywhere, or only back off to them (good-turing always does).
+        interpolate: interpolate with lower orders, or only back off to them (good-turing always backs off).
         discount: absolute-discounting: one for all orders, or one for each, 0 to 1; estimated if not given.
         k: lidstone: the amount added to each count.
         cutoffs: drop n-grams that occur at most this often; of order 1, 2, ..., as in 0,0,1; the last is for all higher.
         prune: entropy pruning (Stolcke 1998): threshold of the relative change of perplexity, such as 1e-8.
-        context: a line is a context of its own (sentence), or the text is one (stream, as for neural models if not given).
+        context: each line is its own context (sentence), or the whole text is one (stream, the default for neural models).
         eos: count and score the end of each line as a token </s>; without it, line ends are not scored, as in textbooks.
     """
 
@@ -72,9 +72,9 @@ class NgramTrainingSettings(VocabularySettings, NgramSettings):
     Attributes:
         kind: the smoothing.
         order: length of the longest n-grams; of ffnn, of the context and one: 5 if not given.
-        normalizer: what is done to the text first; ccnet: small letters, no accents, 0 for digits, ASCII punctuation, no
+        normalizer: normalization of the text; ccnet: lower case, no accents, 0 for digits, ASCII punctuation, no
             control characters.
-        words: file with the vocabulary, a word a line; from Python also a list of words.
+        words: file with the vocabulary, one word per line; from Python also a list of words.
 
     Example:
         >>> NgramTrainingSettings("kneser-ney", order=5).vocabulary

@@ -39,10 +39,10 @@ class NeuralTrainingSettings:
 
     Attributes:
         kind: ffnn, rnn, lstm, gru or transformer.
-        preset: sizes and recipe of a paper, which the other options change.
+        preset: sizes and recipe of a paper; other options override them.
         paper: what the preset follows.
         embedding_size: width of the word vectors.
-        hidden_size: width of hidden layers; a transformer's is that of the word vectors, this its inner layer's.
+        hidden_size: width of hidden layers; for a transformer, of its inner layer.
         num_layers: number of hidden layers.
         order: ffnn: a token is predicted from the `order - 1` before it.
         heads: transformer: number of attention heads.
@@ -53,8 +53,8 @@ class NeuralTrainingSettings:
         initializer_range: parameters begin within plus or minus this (transformer: the standard deviation).
         context: stream, one running context, or sentence, each segment from `<s>` anew.
         batch_size: sequences in a batch.
-        steps: tokens of each sequence in one update; length of back-propagation through time; what a transformer sees at
-            most.
+        steps: tokens per sequence in one update; the length of back-propagation through time, and the context of a
+            transformer.
         epochs: passes over the text, at most.
         optimizer: plain SGD, or AdamW.
         learning_rate: learning rate at its highest.
@@ -68,12 +68,12 @@ class NeuralTrainingSettings:
         decay: factor of the learning rate in each epoch in which it falls (decay, halve).
         decay_after: epochs before the learning rate falls (decay).
         warmup: updates in which the learning rate rises from 0 (cosine).
-        improvement: relative fall of the validation perplexity that counts as one.
+        improvement: smallest relative fall of the validation perplexity that counts as an improvement.
         patience: epochs without improvement before stopping (halve: once the rate is falling); 0: never.
         precision: precision of matrix products in training; recurrent layers on a GPU left out; parameters, losses and
             validation are float32 either way. bfloat16 becomes float32, with a note, where the processor has no products for
             it.
-        seed: same seed, same model; of parameters, dropout and order.
+        seed: same seed, same model; for parameters, dropout and order.
 
     Example:
         >>> NeuralTrainingSettings("lstm", hidden_size=64).preset
@@ -169,7 +169,7 @@ class RunSettings(VocabularySettings):
     Attributes:
         resume: resume a run that was stopped; begin where there is none.
         checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
-        device: where to compute, such as cpu, cuda or cuda:1; a GPU where there is one.
+        device: where to compute, such as cpu, cuda or cuda:1; a GPU if there is one.
         threads: of the processor; all cores if not given, but one for a recurrent model that is narrow.
 
     Example:

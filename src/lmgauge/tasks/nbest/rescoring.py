@@ -325,7 +325,7 @@ def tune_weights(
 
 
 def weights_of(names: Sequence[str], weights: Mapping[str, float]) -> Floats:
-    """Return weights in the order of what is weighted, float64 [names]; 0 for what is not named."""
+    """Return weights in the order of what is weighted, float64 [names]; 0 for those not named."""
     # weights_of(("score", "kn5", "words"), {"score": 1.0, "kn5": 0.5}) -> [1.0, 0.5, 0.0]
     unknown = [name for name in weights if name not in names]
     if unknown:

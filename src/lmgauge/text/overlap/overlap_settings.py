@@ -21,7 +21,7 @@ class OverlapSettings:
         overlap_unit: what n-grams are made of; words (runs of bytes that are not ASCII white space), or characters (code
             points that are not white space), for scripts that do not space words.
         n: shortest run that counts, in words or characters; 13 words, 25 characters if not given.
-        near: segments this alike are near duplicates, 0 to 1; the Jaccard index of word 5-grams or character 10-grams; 0
+        near: segments this similar are near duplicates, 0 to 1; the Jaccard index of word 5-grams or character 10-grams; 0
             skips the search.
         fold: ignore case, punctuation and symbols.
         passages: longest passages, and most alike near duplicates, to show and to keep.

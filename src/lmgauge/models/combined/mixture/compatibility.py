@@ -26,7 +26,7 @@ from lmgauge.models.custom import WrappedModel
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.protocol import LanguageModel, check_context
 from lmgauge.scores import ScoreBatch
-from lmgauge.scores.distributions.blocks import BlockDistributions, WrappedDistributions, distributions_of
+from lmgauge.scores.distributions.blocks import BlockDistributions, Events, WrappedDistributions, distributions_of
 from lmgauge.scores.distributions.reductions import Columns, PairReduction, Reduction, TopK
 from lmgauge.scores.distributions.tile import LOWEST, Array, Tile
 from lmgauge.scores.scoring import different_events, with_same_events
@@ -233,12 +233,7 @@ class Reordered(WrappedModel):
         return self._reordered(self.inner.score_block(self._checked(block), spans=spans))
 
     def distributions(
-        self,
-        segments: Iterable[Segments],
-        *,
-        events: NDArray[np.int64] | None = None,
-        spans: bool = True,
-        threads: int | None = None,
+        self, segments: Iterable[Segments], *, events: Events | None = None, spans: bool = True, threads: int | None = None
     ) -> Iterator[BlockDistributions]:
         """Yield the distributions of the model, in the other ids; see `lmgauge.scores.distributions.reduce`."""
         blocks = map(self._checked, segments)

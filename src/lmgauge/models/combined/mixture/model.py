@@ -40,7 +40,7 @@ from lmgauge.models.protocol import (
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy, last_sentence, shared_policy
-from lmgauge.scores.distributions.blocks import BlockDistributions, distributions_of
+from lmgauge.scores.distributions.blocks import BlockDistributions, Events, distributions_of
 from lmgauge.scores.distributions.reduce import together
 from lmgauge.scores.distributions.tile import Tile, as_numpy, possible
 from lmgauge.scores.scoring import score_together
@@ -189,12 +189,7 @@ class MixtureModel(Displayable, ScoresStrings):
         return replace(batches[0], logprob=logprob, extra=extra)
 
     def distributions(
-        self,
-        segments: Iterable[Segments],
-        *,
-        events: NDArray[np.int64] | None = None,
-        spans: bool = True,
-        threads: int | None = None,
+        self, segments: Iterable[Segments], *, events: Events | None = None, spans: bool = True, threads: int | None = None
     ) -> Iterator[BlockDistributions]:
         """Yield the distributions at the events of each block; see `lmgauge.scores.distributions.reduce`.
 

@@ -32,7 +32,7 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
-    from lmgauge.scores.distributions.blocks import BlockDistributions
+    from lmgauge.scores.distributions.blocks import BlockDistributions, Events
 
 
 class SpelledModel(Displayable, WrappedModel):
@@ -189,12 +189,7 @@ class SpelledModel(Displayable, WrappedModel):
         return int(tokens.starts[np.searchsorted(begin + tokens.span_ends, block.starts[i], side="right")])
 
     def distributions(
-        self,
-        segments: Iterable[Segments],
-        *,
-        events: NDArray[np.int64] | None = None,
-        spans: bool = True,
-        threads: int | None = None,
+        self, segments: Iterable[Segments], *, events: Events | None = None, spans: bool = True, threads: int | None = None
     ) -> Iterator[BlockDistributions]:
         """Yield the distributions at the events of each block, for the engine in `lmgauge.scores.distributions`.
 
@@ -217,11 +212,8 @@ class SpelledModel(Displayable, WrappedModel):
             >>> [tile.p.shape for block in model.distributions(text) for tile in block.tiles()]
             [(6, 7)]
         """
-        from lmgauge.scores.distributions.blocks import (  # only for who asks
-            WrappedDistributions,
-            distributions_of,
-            rows_among,
-        )
+        # Imported only for those who ask.
+        from lmgauge.scores.distributions.blocks import WrappedDistributions, distributions_of, rows_among
 
         blocks, copies, scored = tee(segments, 3)
         inside = distributions_of(self.inner, copies, events=events, spans=True, threads=threads)
