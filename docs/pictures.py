@@ -41,9 +41,10 @@ PICTURES = (
 _VISIBLE = """
 () => [...document.querySelectorAll("h1, h2, p, td, th, label, figcaption, .tokens, svg text")]
     .filter(element => { const box = element.getBoundingClientRect();
-                         return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight; })
+                         return element.checkVisibility() && box.height > 0 && box.top >= 0 && box.bottom <= innerHeight; })
     .map(element => element.textContent.replace(/\\s+/g, " ").trim()).filter(text => text).join("\\n")
 """
+_OPEN = "heading => { const fold = heading.closest('details'); if (fold) fold.open = true; heading.scrollIntoView(); }"
 
 
 def find_browser() -> str | None:
@@ -64,7 +65,7 @@ def take(browser: Any, site: Path, picture: Picture) -> tuple[bytes, str]:
         page = context.new_page()
         page.goto((site / picture.page).resolve().as_uri())
         if picture.heading:
-            page.get_by_role("heading", name=picture.heading, exact=True).evaluate("heading => heading.scrollIntoView()")
+            page.get_by_role("heading", name=picture.heading, exact=True).evaluate(_OPEN)
         page.wait_for_timeout(300)
         return page.screenshot(), page.evaluate(_VISIBLE) + "\n"
     finally:

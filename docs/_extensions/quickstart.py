@@ -31,14 +31,15 @@ def write_pages(folder: Path) -> None:
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
     ):
+        folder = folder.resolve()
         with contextlib.suppress(SystemExit):
             main(["quickstart", "-o", models])
         folder.mkdir(parents=True, exist_ok=True)
         folder.joinpath("report.html").write_bytes(Path(models, "report.html").read_bytes())
         names = ("bigram", "trigram")
-        runs = Path(models, "runs")
-        lmgauge.evaluate({name: Path(models, name) for name in names}, test, output=runs)
-        lmgauge.report([runs / name for name in names], folder / "two.html")
+        with contextlib.chdir(models):  # a page names the runs as they are named here
+            lmgauge.evaluate({name: name for name in names}, test, output="runs")
+            lmgauge.report([f"runs/{name}" for name in names], folder / "two.html")
 
 
 def _write(app: Sphinx) -> None:

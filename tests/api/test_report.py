@@ -12,11 +12,10 @@ import pytest
 import lmgauge
 from lmgauge.base.errors import InputError, MissingExtraError, UsageError
 from lmgauge.base.json_text import to_json
-from lmgauge.evaluation.overview import group_matrix
+from lmgauge.evaluation.overview import group_matrix, step_numbers
 from lmgauge.report import blocks as doc
 from lmgauge.report import page
 from lmgauge.report.documents import Report
-from lmgauge.report.overview import step_numbers
 
 TEXTS = {name: [f"{a} {b} c {d} {name}" for a in "ab" for b in "cde" for d in "fgh"] for name in ("one", "two", "three")}
 
@@ -49,7 +48,6 @@ def test_one_run(folder: Path) -> None:
     assert isinstance(first, doc.Verdict)
     evaluation = lmgauge.evaluate(folder / "checkpoint-500", [folder / f"{name}.txt" for name in TEXTS])
     assert f"perplexity of {evaluation.perplexity:,.2f} (95 % interval" in first.text
-    assert evaluation.independence in first.text
     assert "lower bound" in first.text
     (passages,) = of(made, doc.Passages)
     assert passages.names == ("checkpoint-500",)
@@ -89,12 +87,58 @@ def test_two_runs(folder: Path) -> None:
 
 
 def test_many_runs_have_a_matrix(folder: Path) -> None:
-    made = lmgauge.report([folder / "run-1000", folder / "run-500", folder / "run-2000"], segments=1)
-    assert len(of(made, doc.Verdict)) == 2
+    made = lmgauge.report([folder / "run-1000", folder / "run-2000", folder / "run-500"], segments=1)
+    assert len(of(made, doc.Verdict)) == 1
     matrix = charts(made)["group-matrix"]
-    assert [series.name for series in matrix.series] == ["checkpoint-1000", "checkpoint-500", "checkpoint-2000"]
+    assert [series.name for series in matrix.series] == ["checkpoint-500", "checkpoint-1000", "checkpoint-2000"]
     assert matrix.series[0].x == ("one", "two", "three")
     assert charts(made)["group-differences"].rule == 0.0
+
+
+def test_three_runs_are_ranked_and_checkpoints_stand_in_the_order_of_their_steps(folder: Path) -> None:
+    runs = [folder / f"run-{steps}" for steps in (1000, 2000, 500)]
+    made = lmgauge.report(runs, segments=0)
+    assert lmgauge.report(runs[::-1], segments=0).document == made.document
+    assert made.to_dict()["ranked_by"] == "perplexity"
+    in_order = [f"checkpoint-{steps}" for steps in (500, 1000, 2000)]
+    table = next(table for table in of(made, doc.Table) if table.columns[0].title == "rank")
+    assert list(table.columns[1].cells) == in_order == list(charts(made)["steps"].series[0].names)
+    assert charts(made)["difference"].series[0].x == tuple(in_order)
+    values = [cell.value for cell in table.columns[2].cells if isinstance(cell, doc.Number)]
+    assert [str(sorted(values).index(value) + 1) for value in values] == list(table.columns[0].cells)
+    best = in_order[values.index(min(values))]
+    assert made.verdicts[0].text.startswith(best)  # type: ignore[union-attr]
+    assert table.footnotes[0].startswith(f"The best is {best}, which is not the last step; each other model is compared")
+    gaps = {item["second"]: item["differences"][0]["difference"] for item in made.to_dict()["comparisons"]["comparisons"]}
+    lower = dict(zip(in_order, table.columns[4].cells, strict=True))
+    for name, ratio in gaps.items():
+        assert lower[name] == doc.Number(pytest.approx(1 - 1 / ratio), 2, "percent")
+
+
+def test_what_cannot_be_ranked_is_not(folder: Path, tmp_path: Path) -> None:
+    """An infinite figure has no rank; and where texts differ no model has one."""
+    runs = [folder / "run-mle", folder / "run-1000", folder / "run-500"]
+    made = lmgauge.report(runs, segments=0)
+    table = next(table for table in of(made, doc.Table) if table.columns[0].title == "rank")
+    assert list(table.columns[0].cells) == ["1", "2", "–"]
+    assert table.columns[-1].cells[2] == doc.Mark("no rank", "unknown")
+    assert "has no rank: an event has probability zero." in made.verdicts[0].text  # type: ignore[union-attr]
+    lmgauge.evaluate(folder / "checkpoint-2000", folder / "one.txt", output=tmp_path / "run")
+    other = lmgauge.report([*runs[1:], tmp_path / "run"], segments=0)
+    first = other.verdicts[0]
+    assert isinstance(first, doc.Verdict)
+    assert (first.level, first.text[:40]) == ("unknown", "These 3 models cannot be ranked: no figu")
+    assert len(other.verdicts) == 3
+    assert other.to_dict()["runs"][:2] == ["checkpoint-500", "checkpoint-1000"]  # by step
+
+
+def test_a_page_says_what_it_is_made_of(folder: Path) -> None:
+    runs = [folder / "run-500", folder / "run-1000"]
+    made = lmgauge.report(runs, segments=0, train=folder / "one.txt")
+    about = dict(made.about)
+    assert about["test text"] == "one.txt, two.txt, three.txt: 54 segments, 684 bytes"
+    assert about["training text"] == "one.txt"
+    assert about["command"] == f"lmgauge report {runs[0]} {runs[1]} --train {folder / 'one.txt'}"
 
 
 def test_the_matrix_is_made_of_what_was_worked_out_already(folder: Path) -> None:

@@ -99,3 +99,60 @@ def test_recipes_begin_with_their_verdict(results: dict[str, Any]) -> None:
     assert "The difference of the recipes is not significant (p = 0." in document[1].text
     real = recipe_blocks([replace(results["recipes"][0], first="A", second="B", p_value_holm=0.001)])
     assert "is real: recipe A is better (p = 0.0010)" in as_text(real).replace("\n", " ")
+
+
+# -- three models or more -----------------------------------------------------------------------------------------------
+def ranked(one: Comparison, *changes: dict[str, Any]) -> Verdict:
+    """The verdict on A and further models, each with changes of the comparison with A."""
+    lead = replace(one.differences[0], first=100.0, second=125.0, difference=1.25)
+    usual = {"p_value_holm": 0.001, "differences": (lead,)}
+    items = [replace(one, second=f"B{i}", **(usual | change)) for i, change in enumerate(changes)]
+    runs = ("A", *(item.second for item in items))
+    return report.ranking(Comparisons(tuple(items), runs, ()), "perplexity")
+
+
+def further(one: Comparison, ratio: float) -> dict[str, Any]:
+    """A comparison in which the other perplexity is so many times that of A."""
+    return {"differences": (replace(one.differences[0], first=100.0, second=100 * ratio, difference=ratio),)}
+
+
+def test_one_sentence_says_which_is_best_and_what_is_real(one: Comparison) -> None:
+    found = ranked(one, further(one, 1.0069) | {"p_value_holm": 0.0002}, further(one, 1.0867), further(one, 3.2094))
+    assert found.level == "good"
+    assert found.text == (
+        "A predicts best: perplexity 100. It beats B0 by 0.69 %, B1 by 8.0 % and B2 by 69 %; all three differences are real "
+        "(p ≤ 0.0010, adjusted for 3 comparisons (Holm), 27 paired segments)."
+    )
+
+
+def test_what_is_not_real_is_said_of_each(one: Comparison) -> None:
+    zero = replace(one.differences[0], second=math.inf, difference=math.inf, interval=None)
+    cases: dict[str, dict[str, Any]] = {
+        "It may be lower by chance than B1 (20 %, p = 0.4000).": {"p_value_holm": 0.4},
+        "It is lower than B1 by 20 %; this is not tested, for want of six documents or segments.": {"p_value_holm": None},
+        "Equal within the rounding of scores: B1.": {"within_rounding": True},
+        "B1: not natural logs. So there is no verdict on B1.": {"doubts": ("B1: not natural logs.",)},
+        "B1 has no rank: only a part may be compared.": {"part": EXACT_PART},
+        "B1 has no rank: an event has probability zero.": {"differences": (zero,), "p_value_holm": None},
+    }
+    for sentence, change in cases.items():
+        found = ranked(one, {}, change)
+        assert found.text.endswith(f" {sentence}")
+        assert "It beats B0 by 20 %; the difference is real (p = 0.0010" in found.text
+        assert found.level == ("good" if "Equal" in sentence else "unknown")
+        assert ("predicts best" in found.text) == ("Equal" in sentence or "no rank" in sentence)
+
+
+def test_equal_models_are_not_called_better(one: Comparison) -> None:
+    found = ranked(one, further(one, 1.0), further(one, 1.0))
+    assert found == Verdict("unknown", "A has the lowest perplexity, 100. Equal within the rounding of scores: B0 and B1.")
+
+
+def test_many_models_are_counted(one: Comparison) -> None:
+    found = ranked(one, *(further(one, 1 + i / 10) for i in range(1, 9)))
+    assert "It beats 8 models, from B0 by 9.1 % to B7 by 44 %; all 8 differences are real" in found.text
+
+
+def test_no_figure_for_all_is_no_rank(one: Comparison) -> None:
+    found = ranked(one, {"part": NOTHING, "differences": ()}, {"part": EXACT_PART})
+    assert found.text == "These 3 models cannot be ranked: no figure may be compared between all of them."

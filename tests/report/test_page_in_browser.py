@@ -227,3 +227,78 @@ def test_without_a_script_the_text_is_there(browser: Any, tmp_path: Any) -> None
     assert page.locator("#s0 .text").inner_text() == TEXTS[0]
     assert page.locator("svg").first.is_visible()
     context.close()
+
+
+def folded() -> str:
+    """A page whose table and text are folded."""
+    content = [replace(block, folded=True) if isinstance(block, doc.Heading) else block for block in document()]
+    return render(content, "x", (("test text", "test.txt"), ("command", "lmgauge report run --train a.txt")))
+
+
+def test_folded_parts_open_by_the_button_and_by_what_leads_into_them(opens: Opens) -> None:
+    page = opens(folded()).page
+    assert page.locator("details.fold").count() == 3
+    assert page.locator("table").is_hidden()
+    page.locator("#unfold").click()
+    assert page.locator("details.fold[open]").count() == 3
+    assert page.locator("#unfold").inner_text() == "Close all"
+    for address in ("#s2", "#cut=class&is=number"):
+        opened = opens(folded(), fragment=address)
+        opened.page.locator("details.fold[open] .passages").wait_for()
+        assert opened.page.locator("details.fold[open]").count() == 1
+        assert (opened.violations(), opened.complaints) == ([], [])
+    assert opens(folded(), fragment="#part-1").page.locator("details.fold[open] table").is_visible()
+
+
+def test_what_is_folded_is_printed_where_it_is_open(opens: Opens) -> None:
+    page = opens(folded()).page
+    page.emulate_media(media="print")
+    assert page.locator("table").is_hidden()
+    page.evaluate("document.querySelector('details.fold').open = true")
+    assert page.locator("table").is_visible()
+    assert page.locator(".copy").first.is_hidden()
+
+
+def test_a_table_is_copied_for_papers_and_programs(opens: Opens) -> None:
+    cells = ("a|b", "50 % & more", "x_1")
+    columns = (
+        doc.labels("name", cells),
+        doc.numbers("bits", (1234.5678901, None, 2.0), 2),
+        doc.Column("interval", [doc.Range(0.5, 1.25, 2)] * 3),
+        doc.numbers("share", (0.25, 0.5, 1.0), 1, "percent"),
+    )
+    opened = opens(render((doc.Table(columns, "t"),), "x"))
+    opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    copied = {}
+    for name in ("Markdown", "LaTeX", "CSV"):
+        button = opened.page.get_by_role("button", name=name)
+        button.focus()
+        opened.page.keyboard.press("Enter")
+        opened.page.get_by_role("button", name="copied").wait_for()
+        copied[name] = opened.page.evaluate("navigator.clipboard.readText()").splitlines()
+        button.wait_for()
+    assert copied["Markdown"][:3] == [
+        "| name | bits | interval | share |", "| --- | --: | --: | --: |", "| a\\|b | 1,234.57 | 0.50 – 1.25 | 25.0 % |"
+    ]  # fmt: skip
+    assert copied["LaTeX"][0] == r"\begin{tabular}{lrrr}"
+    assert copied["LaTeX"][5:7] == [
+        r"50 \% \& more & -- & 0.50 -- 1.25 & 50.0 \% \\",
+        r"x\_1 & 2.00 & 0.50 -- 1.25 & 100.0 \% \\",
+    ]
+    assert copied["CSV"][1:3] == ["a|b,1234.5678901,0.50 – 1.25,25.0 %", "50 % & more,,0.50 – 1.25,50.0 %"]
+    assert opened.complaints == []
+
+
+def test_labels_of_charts_can_be_read_on_a_phone(opens: Opens) -> None:
+    page = opens(render(document(2), "x"), width=390).page
+    drawn = page.locator("svg.chart").first
+    scale = drawn.evaluate("e => e.getBoundingClientRect().width / e.viewBox.baseVal.width")
+    assert 12 * scale >= 9.9
+
+
+def test_an_option_and_a_percentage_stay_on_one_line(opens: Opens) -> None:
+    page = opens(render((doc.Text("x " * 30 + "--document a 95 % b", note=True),), "x"), width=320).page
+    for width in range(320, 480, 16):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.locator(".option").evaluate("e => e.getClientRects().length") == 1
+    assert "95\N{NO-BREAK SPACE}%" in page.content().replace("&nbsp;", "\N{NO-BREAK SPACE}")

@@ -98,7 +98,7 @@ def report(
     if made is None:
         result = overview_of(paths, model=model, audit=audit, segments=segments, about=about, settings=settings)
         say_progress("drawing the page")
-        made = page_of(result, title)
+        made = page_of(result, title, paths, text=about.text, train=about.train, model=model, audit=audit)
     if output is not None:
         made.save(output)
     charts = [block for block in made.document if isinstance(block, ChartData)]

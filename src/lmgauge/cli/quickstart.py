@@ -37,10 +37,11 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
         lmgauge quickstart
         lmgauge quickstart -o quickstart/
     """
+    from dataclasses import replace
     from tempfile import gettempdir
 
     from lmgauge import evaluate, report
-    from lmgauge.base.files import making_parents, naming
+    from lmgauge.base.files import naming
     from lmgauge.base.temporaries import scratch_folder
 
     data = Path(__file__).parents[1] / "data"
@@ -52,8 +53,10 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
         results = evaluate(models, data / "quickstart-test.txt.xz", threads=threads, output=folder / "runs")
         runs = [Path(folder, "runs", name) for name in reversed(_ORDERS)]
         try:
-            with making_parents(page):
-                report(runs, page, title="n-gram models of four orders", threads=threads)
+            made = report(runs, title="n-gram models of four orders", threads=threads)
+            train = f"quickstart-train.txt.xz: {models['unigram'].record.training['events']:,} events"
+            head = dict(made.about) | {"training text": train, "command": "lmgauge quickstart"}
+            replace(made, about=tuple(head.items())).save(page)
         except InputError as error:
             raise OutputError(f"{page}: the scores for it, in {folder.parent}, cannot be read back") from error
         except (MissingExtraError, OutputError) as error:

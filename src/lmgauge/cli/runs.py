@@ -71,8 +71,8 @@ def compare(call: Call) -> None:
         comparisons = call()
     else:
         overview, page = _with_page(call, call["runs"])
-        assert overview.comparisons is not None
-        comparisons = overview.comparisons.with_examples(call["examples"])
+        two = overview.comparisons if len(call["runs"]) == 2 else None  # of more the page compares each with the best
+        comparisons = call() if two is None else two.with_examples(call["examples"])
     call.answer(comparisons, lambda: call(compared, comparisons=comparisons), page)
     call(check, comparisons=comparisons)
 

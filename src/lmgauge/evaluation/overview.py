@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.progress import say_progress
@@ -21,6 +23,7 @@ from lmgauge.evaluation.diagnosis.diagnose import diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.passages import IMPROVED, LOST, WORST, ChosenPassages, choose_passages
+from lmgauge.evaluation.results import Evaluation, comparison_notes
 from lmgauge.evaluation.runs import Run, about, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import Example
@@ -37,20 +40,22 @@ _OF_PASSAGES = ("segment", "where", "group", "why", "bits", "events", "size", "t
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """All that a report says of one run, or of several beside the first."""
+    """All that a report says of one run, or of several beside the first; of three or more the best is the first."""
 
     runs: tuple[str, ...]
     diagnoses: tuple[Diagnosis, ...]  # of each run; of several only the evaluation and slices
     comparisons: Comparisons | None  # of each further run with the first; None for one run
+    ranked_by: Ranking  # the figure that orders three runs or more; empty where none compares all of them
     passages: ChosenPassages  # of the one run, or of the first two where their bits may be laid side by side
     shown: tuple[str, ...]  # names of the runs whose bits the passages have
     audit: Audit | None
-    text_at_hand: bool  # the text that was scored could be read
+    text_name: str  # the files of the text that the first run scored, and how much it is; empty if not known
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, full precision; of passages where they are, what they cost and why."""
         return {
             "runs": list(self.runs),
+            "ranked_by": self.ranked_by,
             "diagnoses": [diagnosis.to_dict() for diagnosis in self.diagnoses],
             "comparisons": None if self.comparisons is None else self.comparisons.to_dict(),
             "segment_scores": plain_values(self.passages.scores),
@@ -89,9 +94,11 @@ def overview(
         diagnoses.append(examine(run, chosen, corpus=own, training=training if own is not None else None))
     if audit is not None:
         _check_audit(audit, runs, diagnoses)
-    comparisons = None
+    comparisons, ranked_by = None, _ranking(runs, diagnoses)
     if not alone:
         say_progress("comparing")
+        order = _in_order(runs, diagnoses, ranked_by)
+        runs, diagnoses = [runs[i] for i in order], [diagnoses[i] for i in order]
         shared = text if text is not None and all(run.text_sha256 in ("", text.report.sha256) for run in runs) else None
         words = None if shared is None else training
         comparisons = compare(runs, examples=examples, corpus=shared, documents_of_text=documents_of_text, training=words)
@@ -104,11 +111,57 @@ def overview(
         comparisons=None
         if comparisons is None
         else replace(comparisons, items=tuple(_few_tokens(item, settings.examples) for item in comparisons)),
+        ranked_by=ranked_by,
         passages=passages,
         shown=shown,
         audit=audit,
-        text_at_hand=text is not None,
+        text_name=_text_name(runs[0], diagnoses[0].evaluation),
     )
+
+
+def _text_name(run: Run, result: Evaluation) -> str:
+    read = run.settings.get("text", {})
+    paths = [PurePath(path).name for path in read.get("paths", []) if path != "-"] if isinstance(read, dict) else []
+    named = [", ".join(paths[:3]) + f" and {len(paths) - 3} more" * (len(paths) > 3)] if paths else []
+    return ": ".join([*named, f"{result.segments:,} segments" + f", {result.bytes or 0:,} bytes" * bool(result.bytes)])
+
+
+Ranking = Literal["", "perplexity", "bits_per_byte"]
+
+
+def _ranking(runs: Sequence[Run], diagnoses: Sequence[Diagnosis]) -> Ranking:
+    # Figure by which three runs or more of one text are ranked.
+    if len(runs) < 3 or len({run.text_sha256 for run in runs}) > 1 or not runs[0].text_sha256:
+        return ""
+    notes = comparison_notes([diagnosis.evaluation for diagnosis in diagnoses])
+    return "perplexity" if not notes else "" if any("nor may" in note for note in notes) else "bits_per_byte"
+
+
+def _in_order(runs: Sequence[Run], diagnoses: Sequence[Diagnosis], ranked_by: Ranking) -> list[int]:
+    # Numbers of the runs: the best, then the others, the better first or in the order of their steps. A lower bound or an
+    # infinite figure has no rank; where no figure ranks, runs stay as they are named, or in the order of their steps.
+    steps = step_numbers([run.name for run in runs]) if len(runs) > 2 else []
+    values = [getattr(diagnosis.evaluation, ranked_by) if ranked_by else None for diagnosis in diagnoses]
+    keys = [math.inf if value is None or isinstance(value, LowerBound) else value for value in values]
+    ranks = sorted(range(len(runs)), key=keys.__getitem__)
+    if not steps:
+        return ranks
+    by_step = sorted(ranks, key=steps.__getitem__)
+    return by_step if min(keys) == math.inf else [ranks[0], *(i for i in by_step if i != ranks[0])]
+
+
+_STEPS = re.compile(r"(?:step|steps|epoch|checkpoint|ckpt|iter|iteration|update)s?[-_ =.]*$", re.IGNORECASE)
+
+
+def step_numbers(names: Sequence[str]) -> list[int]:
+    """Return the numbers of steps, epochs or checkpoints by which names differ; empty where they differ by anything else."""
+    parts = [re.split(r"([0-9]{1,15})", name) for name in names]
+    if len({len(part) for part in parts}) != 1:
+        return []
+    differ = [i for i, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
+    if len(differ) != 1 or differ[0] % 2 == 0 or not _STEPS.search(parts[0][differ[0] - 1]):
+        return []
+    return [int(part[differ[0]]) for part in parts]
 
 
 def _check_audit(audit: Audit, runs: Sequence[Run], diagnoses: Sequence[Diagnosis]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,6 @@ from lmgauge.text.segments import Segments
 if TYPE_CHECKING:
     from lmgauge.models.ngram.settings import NgramSettings
     from lmgauge.models.ngram.tables import NgramTables
-    from lmgauge.scores import ScoreBatch
-    from lmgauge.text.segments import Segments
     from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
 
@@ -69,19 +67,9 @@ class TotalsBuffer:
         return SegmentTotals(self._sums.possible_nats(), self._events, self._sums.zeros, self._unseen, self._ends)
 
 
-@runtime_checkable
-class SumsBlocks(Protocol):
-    """A model that sums the segments of a block without making their rows."""
-
-    def sum_block(self, block: Segments) -> SegmentTotals:
-        """Return the totals of each segment of a block, those that `totals_of` has for its rows."""
-        # Called where blocks are independent.
-        ...
-
-
 def sum_segments(model: LanguageModel, blocks: Iterable[Segments], *, threads: int | None = None) -> Iterator[SegmentTotals]:
     """Yield the totals of the segments of each block, in order; the numbers are those of the rows that `score` has."""
-    if isinstance(model, SumsBlocks) and model.blocks_are_independent:
+    if isinstance(model, SumsSegments) and model.blocks_are_independent:
         return map_in_order(model.sum_block, blocks, thread_count(threads))
     return (totals_of(batch) for batch in model.score(blocks, spans=False, threads=threads))
 
@@ -103,7 +91,7 @@ def totals_of(batch: ScoreBatch) -> SegmentTotals:
 # -----------------------------------------------------------------------------------------------------------------------
 # The sums of segments straight from the tables of an n-gram model: no rows are written, nothing is looked at twice.
 class SumsSegments:
-    """What an n-gram model does for `sum_segments`."""
+    """A model that sums the segments of a block without making their rows, as n-gram models do."""
 
     if TYPE_CHECKING:
         tables: NgramTables

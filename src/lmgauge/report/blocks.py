@@ -134,6 +134,7 @@ class Heading:
     """What the blocks below it are about."""
 
     text: str
+    folded: bool = False  # a page hides what is below it, up to the next heading, until a reader opens it
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,7 @@ class ChartData:
     log_y: bool = False
     cut: str = ""  # the way to cut the text that the x are slices of: each leads to its examples (see `Passages.cuts`)
     note: str = ""  # what a reader must know of it
+    beside: int = 0  # series of the chart that it stands beside: rows are as high as there
 
 
 @dataclass(frozen=True)

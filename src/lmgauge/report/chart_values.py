@@ -19,6 +19,8 @@ from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import ChartData, Series
 
 Row = dict[str, Any]
+WIDTH, PAGE_WIDTH = 680, 430
+"""Of a chart, in pixels, with its axes: letters are of the same size in all. On a page two stand side by side."""
 _WIDE = 4.0  # an interval this many times as wide as the median one may leave the chart
 _ROOM = 0.75  # of the axis: an interval may lengthen it so far on each side
 _FROM_ZERO = 0.35  # an axis begins at 0 where the lowest value is at most this part of the highest
@@ -40,9 +42,10 @@ class Values:
     y: tuple[float, float]
     is_cut: bool  # some intervals are longer than the axis
     missing: int  # how many values are not finite, or cannot be drawn on a logarithmic axis
+    width: int  # pixels, axes included
 
 
-def values(chart: ChartData, *, links: bool = False) -> Values:
+def values(chart: ChartData, *, width: int = WIDTH, links: bool = False) -> Values:
     """Return the rows and ranges of a chart."""
     numeric = all(isinstance(x, int | float) for series in chart.series for x in series.x)
     shown = {} if numeric else _distinct([str(x) for series in chart.series for x in series.x])
@@ -63,7 +66,7 @@ def values(chart: ChartData, *, links: bool = False) -> Values:
     missing = sum(row["y"] is None and row["low"] is None and "bound" not in row for row in rows)
     if chart.kind == "histogram":
         missing = 0
-    return Values(rows, titles, tuple(shown.values()), x, (low, high), is_cut, missing)
+    return Values(rows, titles, tuple(shown.values()), x, (low, high), is_cut, missing, width)
 
 
 def _rows(chart: ChartData, series: Series, title: str, shown: dict[str, str], *, links: bool) -> Iterator[Row]:

@@ -14,7 +14,7 @@ from typing import Any
 from lmgauge.base.escaping import visible_on_page as visible
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import ChartData
-from lmgauge.report.chart_values import Row, Values, all_said, description, placed_names, said, titled, values
+from lmgauge.report.chart_values import WIDTH, Row, Values, all_said, description, placed_names, said, titled, values
 
 Spec = dict[str, Any]
 
@@ -22,8 +22,6 @@ INK, FAINT_INK, GRID_INK = "#1f2328", "#656d76", "#d8dee4"
 SERIES_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#6e7781")
 """Okabe and Ito's colors, which people with any color vision tell apart, and a gray."""
 FONT = "system-ui, sans-serif"
-WIDTH = 680
-"""Of every chart, in pixels, with its axes: letters are of the same size in all."""
 
 _DASHES = ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [12, 4], [1, 3], [4, 6])
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
@@ -87,16 +85,16 @@ CONFIG: Spec = {
 """The style of all charts."""
 
 
-def specification(chart: ChartData, *, links: bool = False) -> Spec:
+def specification(chart: ChartData, *, width: int = WIDTH, links: bool = False) -> Spec:
     """Return a chart as a Vega-Lite specification (version 5) with its data inside."""
     # Values that are missing or not finite leave a gap. Two charts of the same data are the same to the byte.
-    drawn = values(chart, links=links)
+    drawn = values(chart, width=width, links=links)
     layers, height = _KINDS[chart.kind](chart, drawn)
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "title": _title(chart, drawn),
         "description": description(chart, drawn),
-        "width": WIDTH,
+        "width": width,
         "height": height,
         "padding": _padding(chart, drawn),
         "autosize": {"type": "fit-x", "contains": "padding"},
@@ -171,7 +169,7 @@ def _scale(drawn: Values, shown: Any, *, legend: bool = False) -> Spec:
 
 def _legend_columns(drawn: Values) -> int:
     longest = max(min(len(name) * _LABEL, _LEGEND_LABEL) for name in drawn.series)
-    return max(1, min(len(drawn.series), int((WIDTH - 40) // (longest + 40))))
+    return max(1, min(len(drawn.series), int((drawn.width - 40) // (longest + 40))))
 
 
 def _color(drawn: Values) -> Spec:
@@ -199,6 +197,7 @@ def _number_axis(
     nice: bool = True,
     whole: bool = False,
     field: str = "",
+    ticks: int = 8,
 ) -> Spec:
     scale: Spec = {"domain": list(ends), "nice": nice, "zero": False}
     if not nice:
@@ -217,7 +216,7 @@ def _number_axis(
             steps = (1, 2, 5) if decades >= 1 else (1, 1.5, 2, 3, 4, 5, 7)
             axis["values"] = [step * 10.0**power for power in range(first - 1, last + 1) for step in steps]
     else:
-        axis |= {"tickCount": 6 if channel == "y" else 8}
+        axis |= {"tickCount": 6 if channel == "y" else ticks}
         if whole and ends[1] - ends[0] < 12:
             axis |= {"values": list(range(math.ceil(ends[0]), math.floor(ends[1]) + 1)), "format": "d"}
     return {"field": field or channel, "type": "quantitative", "scale": scale, "axis": axis}
@@ -229,7 +228,7 @@ def _place(chart: ChartData, drawn: Values, *, grid: bool = False) -> Spec:
     if not drawn.names:
         ends = _apart(drawn.x, log=chart.log_x)
         whole = all(row["x"] == round(row["x"]) for row in drawn.rows)
-        return _number_axis("x", title, ends, log=chart.log_x, grid=grid, nice=False, whole=whole)
+        return _number_axis("x", title, ends, log=chart.log_x, grid=grid, nice=False, whole=whole, ticks=drawn.width // 85)
     angle = _TURN if _are_turned(drawn) else 0
     axis: Spec = {"title": title, "labelAngle": angle, "labelLimit": _WIDEST_TURNED, "grid": False}
     if len(drawn.names) > 30:
@@ -244,7 +243,7 @@ def _place(chart: ChartData, drawn: Values, *, grid: bool = False) -> Spec:
 
 
 def _room_for_names(drawn: Values) -> float:
-    return (WIDTH - 80) / max(1, len(drawn.names))
+    return (drawn.width - 80) / max(1, len(drawn.names))
 
 
 def _are_turned(drawn: Values) -> bool:
@@ -304,9 +303,10 @@ def _lines(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
 
 
 def _row_axis(drawn: Values) -> Spec:
-    room = min(_WIDEST_LABEL, _LABEL * max(map(len, drawn.names), default=0))  # other fonts are wider than the one at hand
+    widest = min(_WIDEST_LABEL, round(0.36 * drawn.width))
+    room = min(widest, _LABEL * max(map(len, drawn.names), default=0))  # other fonts are wider than the one at hand
     axis: Spec = {"title": None, "grid": False, "ticks": False, "domain": False, "labelColor": INK}
-    axis |= {"labelLimit": _WIDEST_LABEL, "minExtent": 1.12 * room + 6}
+    axis |= {"labelLimit": widest, "minExtent": 1.12 * room + 6}
     return {
         "field": "x",
         "type": "ordinal",
@@ -323,11 +323,11 @@ def _row_axis(drawn: Values) -> Spec:
 
 def _in_rows(chart: ChartData, drawn: Values) -> tuple[Spec, Spec, int]:
     y: Spec = {"y": _row_axis(drawn)}
-    several = len(drawn.series)
-    if several > 1:
+    several = max(chart.beside, len(drawn.series))
+    if len(drawn.series) > 1:
         y["yOffset"] = {"field": "series", "type": "nominal", "scale": {"domain": list(drawn.series)}}
     title = titled(chart.y_title, chart.y_unit)
-    x = _number_axis("x", title, drawn.y, log=chart.log_y, grid=True, field="y")
+    x = _number_axis("x", title, drawn.y, log=chart.log_y, grid=True, field="y", ticks=drawn.width // 85)
     return y, x, max(1, len(drawn.names)) * (24 if several == 1 else 12 + 14 * several)
 
 
@@ -366,7 +366,9 @@ def _at_the_end(value: float, unit: str) -> str:
 
 def _histogram(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
     ends = _apart(drawn.x, log=chart.log_x)
-    x = _number_axis("x", titled(chart.x_title, chart.x_unit), ends, log=chart.log_x, grid=False, nice=False)
+    x = _number_axis(
+        "x", titled(chart.x_title, chart.x_unit), ends, log=chart.log_x, grid=False, nice=False, ticks=drawn.width // 85
+    )
     y = _number_axis("y", titled(chart.y_title, chart.y_unit), drawn.y, log=False, grid=True)
     several = len(drawn.series) > 1
     bar: Spec = {"type": "bar", "binSpacing": 0, "fillOpacity": 0.3 if several else 0.75, "strokeWidth": 0.75}
@@ -391,7 +393,7 @@ def _scatter(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
     shape = _in_legend(drawn, shape=_SHAPES)
     layers = [*_rule(chart, "y"), *_diagonal(chart, drawn)]
     layers.append({"mark": _POINT, "encoding": {"x": x, "y": y, **shape, **_said(drawn)}})
-    names: list[Row] = placed_names(chart, drawn, WIDTH - 80, height)
+    names: list[Row] = placed_names(chart, drawn, drawn.width - 80, height)
     if names:
         turned: Spec = {name: {"expr": f"datum.{name}"} for name in ("align", "baseline", "dx", "dy")}
         text: Spec = {"type": "text", "color": INK, "fontSize": 12, "aria": False, "limit": 180, **turned}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
+from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.results import ROUNDING, Comparison, Comparisons, Difference
 from lmgauge.numerics.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import in_words, p_equals, percent
+from lmgauge.report.formats import in_words, listed, number, p_equals, percent
 from lmgauge.report.slices import example_blocks, slice_blocks
 
 Figure = doc.Number | doc.Range
@@ -82,10 +84,7 @@ def difference_chart(rows: Sequence[tuple[str, float, Interval | None]], first: 
 
 def agreements_of(comparisons: Comparisons) -> doc.Table:
     """Return what has to agree between all runs, and whether it does."""
-    return _agreements(comparisons.runs, comparisons.agreements)
-
-
-def _agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> doc.Table:
+    names, agreements = comparisons.runs, comparisons.agreements
     verdicts = [_AGREES[agreement.agrees] for agreement in agreements]
     for i, agreement in enumerate(agreements):
         if agreement.what == EXACT and not agreement.agrees:
@@ -190,6 +189,17 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
 
 def details_of(comparison: Comparison) -> doc.Document:
     """Return where the difference comes from: slices of the text, then the tokens and segments that differ most."""
+    return (*slices_of(comparison), *examples_of(comparison))
+
+
+def slices_of(comparison: Comparison) -> doc.Document:
+    """Return a table and charts for each way to cut the text."""
+    names = (comparison.first, comparison.second)
+    return tuple(block for part in comparison.slices for block in slice_blocks(part, names))
+
+
+def examples_of(comparison: Comparison) -> doc.Document:
+    """Return the tokens and segments that differ most."""
     names = (comparison.first, comparison.second)
     examples = (
         ("Tokens where {} loses most", comparison.tokens_lost),
@@ -197,8 +207,126 @@ def details_of(comparison: Comparison) -> doc.Document:
         ("Segments where {} loses most", comparison.segments_lost),
         ("Segments where {} wins most", comparison.segments_won),
     )
-    slices = [block for part in comparison.slices for block in slice_blocks(part, names)]
-    return (*slices, *(block for title, those in examples for block in example_blocks(title.format(names[1]), those, names)))
+    return tuple(block for title, those in examples for block in example_blocks(title.format(names[1]), those, names))
+
+
+# -- three models or more -----------------------------------------------------------------------------------------------
+STATES: dict[str, doc.Mark] = {
+    "best": doc.Mark("best", "fact"),
+    "real": doc.Mark("real", "good"),
+    "chance": doc.Mark("may be chance", "unknown"),
+    "equal": doc.Mark("equal", "fact"),
+    "untested": doc.Mark("not tested", "unknown"),
+    "doubted": doc.Mark("in doubt", "unknown"),
+    "unranked": doc.Mark("no rank", "unknown"),
+}
+"""What the difference of a model from the best is."""
+_ALL_REAL = {1: "the difference is", 2: "both differences are", 3: "all three differences are"}
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A model that a figure ranks below the best, and by how much the best is lower: of perplexity a share, else bits."""
+
+    item: Comparison
+    best: float
+    figure: float
+    lower: float
+    interval: Interval | None
+
+    @property
+    def state(self) -> str:
+        """Return what the difference is, of `STATES`."""
+        if self.item.doubts:
+            return "doubted"
+        if self.item.within_rounding or self.best == self.figure:
+            return "equal"
+        return {True: "real", False: "chance", None: "untested"}[self.item.significant]
+
+
+def ranked(comparisons: Comparisons, metric: str) -> dict[str, Rival]:
+    """Return by name what a figure ranks: no lower bound, no infinite figure, and none that may not be compared."""
+
+    def lower(difference: float) -> float:
+        return 1 - 1 / difference if metric == "perplexity" else difference
+
+    rivals = {}
+    for item in comparisons:
+        for gap in item.differences:
+            ends = (gap.first, gap.second)
+            if gap.metric != metric or item.part != WHOLE or not item.verdict(metric).comparable:
+                continue
+            if not any(isinstance(value, LowerBound) or math.isinf(value) for value in ends):
+                interval = gap.interval and gap.interval.mapped(lower)
+                rivals[item.second] = Rival(item, *ends, lower(gap.difference), interval)
+    return rivals
+
+
+def ranking(comparisons: Comparisons, metric: str) -> doc.Verdict:
+    """Return which of three models or more is best, by how much it beats each other one, and which of that is real."""
+    rivals = ranked(comparisons, metric)
+    states = {rival.state for rival in rivals.values()}
+    clear = "real" in states and states <= {"real", "equal"}
+    level: doc.Level = "good" if clear and len(rivals) == len(comparisons) else "unknown"
+    return doc.Verdict(level, " ".join(_ranking(comparisons, metric, rivals, clear)))
+
+
+def _ranking(comparisons: Comparisons, metric: str, rivals: dict[str, Rival], clear: bool) -> Iterator[str]:
+    if not rivals:
+        reasons = [f"{TITLES[one.metric]}: {one.reasons[0]}" for one in comparisons[0].verdicts[:2] if one.reasons]
+        named = f" ({'; '.join(reasons)})" if reasons else ""
+        yield f"These {len(comparisons.runs)} models cannot be ranked: no figure may be compared between all of them{named}."
+        return
+    by_state: dict[str, list[Rival]] = {}
+    for rival in rivals.values():
+        by_state.setdefault(rival.state, []).append(rival)
+    value = next(iter(rivals.values())).best
+    figure = number(value, 4 if metric != "perplexity" else 0 if value >= 100 else 2)
+    what = f"predicts best: {TITLES[metric]}" if clear else f"has the lowest {TITLES[metric]},"
+    yield f"{'Of those with a rank, ' * (len(rivals) < len(comparisons))}{comparisons.runs[0]} {what} {figure}."
+    if real := by_state.get("real"):
+        yield _beaten(real, metric, len(comparisons))
+    if chance := by_state.get("chance"):
+        each = [f"{_by(rival, metric, '(')}, {p_equals(rival.item.p_value_holm or 0.0)})" for rival in chance]
+        yield f"It may be lower by chance than {listed(each)}."
+    if untested := by_state.get("untested"):
+        each = [_by(rival, metric) for rival in untested]
+        yield f"It is lower than {listed(each)}; this is not tested, for want of six documents or segments."
+    if equal := by_state.get("equal"):
+        yield f"Equal within the rounding of scores: {listed([rival.item.second for rival in equal])}."
+    for rival in by_state.get("doubted", ()):
+        yield from (*rival.item.doubts, f"So there is no verdict on {rival.item.second}.")
+    for item in comparisons:
+        if item.second not in rivals:
+            yield f"{item.second} has no rank: {_unranked(item, metric)}."
+
+
+def _by(rival: Rival, metric: str, joined: str = "by ") -> str:
+    # A model and how far the best is below it, with two digits that count.
+    if metric != "perplexity":
+        return f"{rival.item.second} {joined}{number(rival.lower)} {TITLES[metric]}"
+    digits = 1 - math.floor(math.log10(max(1e-9, 100 * abs(rival.lower))))
+    return f"{rival.item.second} {joined}{percent(rival.lower, min(2, max(0, digits)))}"
+
+
+def _beaten(real: Sequence[Rival], metric: str, compared: int) -> str:
+    first, most = real[0].item, p_equals(max(rival.item.p_value_holm or 0.0 for rival in real))
+    p = most if len(real) == 1 else most.replace("=", "≤")
+    adjusted = f", adjusted for {compared} comparisons (Holm)" if compared > 1 else ""
+    unit = first.unit if first.unit == DOCUMENTS else "segments"
+    named = listed([_by(rival, metric) for rival in real])
+    if len(real) > _MOST_NAMED:
+        ends = [choose(real, key=lambda rival: rival.lower) for choose in (min, max)]
+        named = f"{len(real)} models, from {' to '.join(_by(rival, metric) for rival in ends)}"
+    all_real = _ALL_REAL.get(len(real), f"all {len(real)} differences are")
+    return f"It beats {named}; {all_real} real ({p}{adjusted}, {first.units:,} paired {unit})."
+
+
+def _unranked(item: Comparison, metric: str) -> str:
+    infinite = any(gap.metric == metric and math.isinf(gap.second) for gap in item.differences)
+    why = "an event has probability zero" if infinite else "only a part may be compared"
+    return next(iter(item.verdict(metric).reasons), why)
 
 
 # -- recipes through several runs ---------------------------------------------------------------------------------------

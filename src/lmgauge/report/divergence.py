@@ -27,6 +27,7 @@ from lmgauge.report.slices import slice_kind
 
 Row = tuple[str, doc.Number, doc.Cell]
 _AROUND = 40  # characters of context to show
+_MARGIN = 0.001  # a smaller change of the perplexity is marked neither good nor bad
 
 
 def blocks(divergence: Divergence, *, details: bool = True) -> doc.Document:
@@ -67,9 +68,12 @@ def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
         what = "differs from that of A"
     elif ratio.interval.low > 1 or ratio.interval.high < 1:
         level, what = ("bad", "is higher than that of A") if ratio.interval.low > 1 else ("good", "is lower than that of A")
+    small = ""
+    if level != "unknown" and abs(ratio.value - 1) < _MARGIN:
+        level, small = "fact", f"; below {percent(_MARGIN, 1)} it counts as neither good nor bad"
     alike = "" if agreement is None else f" Both expect the same token in {percent(agreement)} of the events."
     far = f"B is {number(kl)} nats a token from A (mean KL divergence)."
-    yield doc.Verdict(level, f"{far} The perplexity of B {what}: {in_words(gap)}{between}.{alike}")
+    yield doc.Verdict(level, f"{far} The perplexity of B {what}: {in_words(gap)}{between}{small}.{alike}")
 
 
 def _rows(result: Divergence) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -122,11 +123,11 @@ def fragment(document: Document) -> str:
     return f'<pre style="white-space: pre; overflow-x: auto">{escape(terminal.as_text(document, _WIDTH))}</pre>'
 
 
-def write_page(document: Document, path: str | os.PathLike[str], title: str) -> Path:
+def write_page(document: Document, path: str | os.PathLike[str], title: str, about: Sequence[tuple[str, str]] = ()) -> Path:
     """Write a document as a page."""
     from lmgauge.report import page
 
-    content = page.render(document, title).encode()
+    content = page.render(document, title, about).encode()
     with making_parents(Path(path)), writing(path) as file:
         file.write(content)
     return Path(path)
@@ -140,6 +141,7 @@ class Report(Displayable):
         title: of the page.
         document: what is on it: blocks, in the order of reading.
         numbers: behind it, as plain values.
+        about: names and values that stand under the title: the texts, and the command that makes the page.
 
     Example:
         >>> import lmgauge
@@ -152,6 +154,7 @@ class Report(Displayable):
     title: str
     document: Document
     numbers: Mapping[str, Any]
+    about: tuple[tuple[str, str], ...] = ()
 
     @property
     def verdicts(self) -> Document:
@@ -166,7 +169,7 @@ class Report(Displayable):
         """
         from lmgauge.report import page
 
-        return page.render(self.document, self.title)
+        return page.render(self.document, self.title, self.about)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page; the file appears whole, or not at all.
@@ -181,7 +184,7 @@ class Report(Displayable):
             MissingExtraError: what draws the page is not installed; the extra `report` brings it.
             OutputError: the file cannot be written.
         """
-        return write_page(self.document, path, self.title)
+        return write_page(self.document, path, self.title, self.about)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain values, full precision; infinities stay floats."""
@@ -194,11 +197,24 @@ class Report(Displayable):
         return self.document
 
 
-def page_of(overview: Overview, title: str | None = None) -> Report:
+def page_of(overview: Overview, title: str | None = None, runs: Sequence[Any] = (), **options: Any) -> Report:
     """Return the page of what was worked out of runs; its title are their names if there is no other."""
-    from lmgauge.report.overview import blocks
+    # runs, options: what it was made of, for the command under the title; what a shell cannot name is left out.
+    from lmgauge.report.overview import blocks, order_on_page
 
-    return Report(title or names_in_brief(overview.runs), blocks(overview), overview.to_dict())
+    named = {name: _paths(value) for name, value in options.items()}
+    words = [word for name, values in named.items() for value in values for word in (f"--{name}", value)]
+    command = ["lmgauge", "report", *_paths(runs), *words] if runs else []
+    train = names_in_brief([Path(path).name for path in named.get("train", ())])
+    pairs = (("test text", overview.text_name), ("training text", train), ("command", shlex.join(command)))
+    about = tuple((name, value) for name, value in pairs if value)
+    title = title or names_in_brief([overview.runs[i] for i in order_on_page(overview.runs)])
+    return Report(title, blocks(overview), overview.to_dict(), about)
+
+
+def _paths(named: Any) -> list[str]:
+    each = named if isinstance(named, Sequence) and not isinstance(named, str) else [named]
+    return [os.fspath(one) for one in each if isinstance(one, str | os.PathLike)]
 
 
 def page_of_results(results: Sequence[Displayable], title: str | None = None) -> Report:

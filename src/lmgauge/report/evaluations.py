@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lmgauge.evaluation.results import Evaluation, comparison_notes
 from lmgauge.numerics.figures import FIGURES, Figure
@@ -39,6 +40,7 @@ def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
     return doc.Table(tuple(columns), title)
 
 
+PAIRED = "intervals may overlap although a difference is real: two models are compared on the same text, segment by segment"
 _CURES = {"byte": "--words of all bytes, <0x00> to <0xFF>"}
 _UNSEEN = {"spelled": "spelled", "unk": "as <unk>", "closed": "impossible"}
 
@@ -87,7 +89,9 @@ def _chart(
     if not any(value is not None and math.isfinite(value) for one in series for value in one.y):
         return
     title = figure.capitalize() + by
-    yield doc.ChartData(name, title, what, figure, unit, tuple(series), kind="intervals", better="lower", cut=cut)
+    note = "" if cut else PAIRED
+    chart = doc.ChartData(name, title, what, figure, unit, tuple(series), kind="intervals", better="lower", cut=cut)
+    yield replace(chart, note=note)
 
 
 def _cells(figure: Figure, results: Sequence[Evaluation]) -> list[doc.Number]:

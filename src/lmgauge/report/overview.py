@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+from lmgauge.evaluation.comparison.results import Comparisons
 from lmgauge.evaluation.diagnosis.results import Diagnosis
-from lmgauge.evaluation.overview import GroupMatrix, Overview, group_matrix
+from lmgauge.evaluation.overview import GroupMatrix, Overview, group_matrix, step_numbers
 from lmgauge.evaluation.passages import ScoreHistogram
-from lmgauge.evaluation.results import Evaluation, comparison_notes
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.numerics.figures import TITLES
 from lmgauge.report import audit as audits
 from lmgauge.report import blocks as doc
 from lmgauge.report import comparison, diagnosis, evaluations
@@ -28,15 +30,16 @@ def _of_one(overview: Overview) -> Iterator[doc.Block]:
     (diagnosed,) = overview.diagnoses
     yield verdict(diagnosed)
     yield from _seal(overview)
-    yield from evaluations.blocks([diagnosed.evaluation])
+    figures = evaluations.blocks([diagnosed.evaluation])
+    yield from (block for block in figures if not isinstance(block, doc.Signature))
     parts = diagnosis.parts(diagnosed)
     yield from _section("What the number is worth", parts["baselines"])
     yield from _section("Where the bits go", (*parts["spelling"], *parts["slices"]))
-    yield from _section("How segments differ", (*_histogram(overview), *parts["segments"]))
-    yield from _section("Which events are hard", (*parts["events"], *parts["unseen"]))
     yield from _section("How far it may be believed", (*parts["calibration"], *parts["ranks"]))
-    yield from _text(overview)
-    yield from _section("What is not shown", doc.notes((*diagnosed.notes, *overview.passages.notes)))
+    yield from _folded("How segments differ", (*_histogram(overview), *parts["segments"]))
+    yield from _folded("Which events are hard", (*parts["events"], *parts["unseen"]))
+    yield from _folded("Signature", [block for block in figures if isinstance(block, doc.Signature)])
+    yield from _text(overview, diagnosed.notes)
 
 
 def verdict(diagnosed: Diagnosis) -> doc.Verdict:
@@ -61,8 +64,6 @@ def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
         between = "" if diagnosed.interval is None else f" (95 %: {in_words(doc.between(diagnosed.interval))})"
         least = "at least " if result.bits_per_byte_is_bound else ""
         yield f"That is {least}{number(float(result.bits_per_byte))} bits per byte{between}."
-    if result.interval is not None and result.independence:
-        yield f"The intervals: {result.independence}."
     yield f"{_COMPARABLE}{_bits_comparable(result)}."
 
 
@@ -77,8 +78,11 @@ def _bits_comparable(result: Evaluation) -> str:
     return "; bits per byte with those of any model on this text"
 
 
-def _section(title: str, content: Sequence[doc.Block]) -> doc.Document:
-    return (doc.Heading(title), *content) if content else ()
+def _section(title: str, content: Sequence[doc.Block], *, folded: bool = False) -> doc.Document:
+    return (doc.Heading(title, folded), *content) if content else ()
+
+
+_folded = partial(_section, folded=True)
 
 
 def _seal(overview: Overview) -> doc.Document:
@@ -92,85 +96,102 @@ def _seal(overview: Overview) -> doc.Document:
 def _of_several(overview: Overview) -> Iterator[doc.Block]:
     compared = overview.comparisons
     assert compared is not None
-    yield from (comparison.verdict(item, len(compared)) for item in compared)
+    rivals = comparison.ranked(compared, overview.ranked_by)
+    several = len(compared) > 1
+    yield comparison.ranking(compared, overview.ranked_by) if several else comparison.verdict(compared[0], 1)
     yield from _seal(overview)
-    results = [diagnosed.evaluation for diagnosed in overview.diagnoses]
-    named = [replace(result, model=name) for result, name in zip(results, overview.runs, strict=True)]
-    each = evaluations.blocks(named)
-    charted = any(isinstance(block, doc.ChartData) for block in each)
-    yield from _section("The models, each on its own", (*each, *(() if charted else _forest(overview))))
-    yield from _curve(overview)
+    order = order_on_page(overview.runs)
+    named = [replace(overview.diagnoses[i].evaluation, model=overview.runs[i]) for i in order]
+    figures, *each = evaluations.blocks(named)
+    signatures = [block for block in each if isinstance(block, doc.Signature)]
+    charts = [block for block in each if isinstance(block, doc.ChartData)]
+    notes = [block for block in each if isinstance(block, doc.Text)]
+    yield doc.Heading("The models")
+    yield _ranking_table(overview, rivals, order) if rivals else figures
+    yield from (_by_step(chart, [one.model for one in named]) for chart in charts)
+    yield from [_differences(overview, rivals, order)] if rivals else ()
+    yield from notes
+    title = "Pair by pair" if several else comparison.title(compared[0])
+    of_pairs = _section(title, tuple(_pairs(compared, folded=bool(rivals))), folded=bool(rivals))
+    yield from () if rivals else of_pairs
     matrix = group_matrix(overview.diagnoses, compared)
     if matrix is not None:
         yield from _section("Group by group", tuple(_matrix(matrix, overview)))
-    for item in compared:
-        yield from _section(comparison.title(item), tuple(comparison.figures_of(item)))
-    yield from _section("What has to agree", (comparison.agreements_of(compared),))
     pair = compared[0]
     if matrix is not None:
         pair = replace(pair, slices=tuple(slices for slices in pair.slices if slices.name != "group"))
-    yield from _section(f"Where {pair.second} and {pair.first} differ", comparison.details_of(pair))
-    yield from _section("How segments differ", tuple(_histogram(overview)))
+    yield from _section(f"Where {pair.second} and {pair.first} differ", comparison.slices_of(pair))
+    yield from _folded(f"Examples: {pair.second} and {pair.first}", comparison.examples_of(pair))
+    yield from _folded("How segments differ", tuple(_histogram(overview)))
+    yield from of_pairs if rivals else ()
+    yield from _folded("What has to agree", (comparison.agreements_of(compared),))
+    yield from _folded("All figures and signatures", [figures, *signatures]) if rivals else _folded("Signatures", signatures)
     yield from _text(overview)
-    yield from _section("What is not shown", doc.notes(overview.passages.notes))
 
 
-def _forest(overview: Overview) -> Iterator[doc.Block]:
-    rows = [(name, d) for name, d in zip(overview.runs, overview.diagnoses, strict=True) if d.interval is not None]
-    if len(rows) < 2:
-        return
-    names, diagnoses = zip(*rows, strict=True)
-    bits = [diagnosed.evaluation.bits_per_byte for diagnosed in diagnoses]
-    series = doc.series("bits per byte", names, bits, [diagnosed.interval for diagnosed in diagnoses])
-    title = "Bits per byte with 95 % intervals"
-    note = "models on the same text differ less than their intervals suggest: the verdict above is of their difference"
-    chart = doc.ChartData("bits-per-byte", title, "model", "bits per byte", "bits", (series,), kind="intervals", note=note)
-    yield replace(chart, better="lower")
+def order_on_page(runs: Sequence[str]) -> list[int]:
+    """Return the places of runs in the order in which a page shows them: that of their steps, if they are checkpoints."""
+    steps = step_numbers(runs) if len(runs) > 2 else []
+    return sorted(range(len(runs)), key=lambda i: steps[i] if steps else i)
 
 
-def _curve(overview: Overview) -> doc.Document:
-    # Bits per byte (or perplexity) against steps, where the names of the runs differ by one number only.
-    steps = step_numbers(overview.runs)
-    if len(steps) < 3:
-        return ()
-    in_order = sorted(zip(steps, overview.runs, overview.diagnoses, strict=True), key=lambda row: row[0])
-    numbers, names, diagnoses = zip(*in_order, strict=True)
-    results = [diagnosed.evaluation for diagnosed in diagnoses]
-    by_bytes = all(result.bits_per_byte is not None for result in results)
-    if any(result.bits_per_byte_is_bound for result in results):  # perplexities, if these may be compared
-        by_bytes = by_bytes and bool(comparison_notes(results))
-    values = tuple(_finite(result.bits_per_byte if by_bytes else result.perplexity) for result in results)
-    ends = [
-        d.interval if by_bytes else r.interval and (r.interval.low, r.interval.high)
-        for d, r in zip(diagnoses, results, strict=True)
-    ]
-    figure = "bits per byte" if by_bytes else "perplexity"
-    between = doc.Column("95 % interval", [doc.between(pair, 4 if by_bytes else 2) for pair in ends])
-    table = doc.Table(
-        (doc.labels("model", names), doc.numbers("step", numbers, form="count"), doc.numbers(figure, values, 4), between)
+def _pairs(compared: Comparisons, *, folded: bool) -> Iterator[doc.Block]:
+    # Of each pair its figures, and its verdict where the page does not begin with it.
+    for item in compared:
+        if len(compared) > 1:
+            verdict = comparison.verdict(item, len(compared))
+            yield doc.Text(verdict.text) if folded else verdict
+        for block in comparison.figures_of(item):
+            yield replace(block, title=comparison.title(item)) if isinstance(block, doc.Table) else block
+
+
+def _ranking_table(overview: Overview, rivals: Mapping[str, comparison.Rival], order: Sequence[int]) -> doc.Table:
+    # Rows in the order of the page; the rank is that of the figure.
+    metric, best = overview.ranked_by, overview.runs[0]
+    perplexity = metric == "perplexity"
+    digits = 2 if perplexity else 4
+    form: doc.Form = "percent" if perplexity else "number"
+    ranks = [best, *sorted(rivals, key=lambda name: rivals[name].figure)]
+    names = [overview.runs[i] for i in order]
+    results = [overview.diagnoses[i] for i in order]
+    ends = [one.evaluation.interval if perplexity else one.interval for one in results]
+    rows = [rivals.get(name) for name in names]
+    states = [row.state if row else "best" if name == best else "unranked" for name, row in zip(names, rows, strict=True)]
+    columns = (
+        doc.Column("rank", [str(ranks.index(name) + 1) if name in ranks else "–" for name in names]),
+        doc.labels("model", names),
+        doc.numbers(TITLES[metric], [getattr(one.evaluation, metric) for one in results], digits),
+        doc.Column("95 % interval", [doc.between(end, digits) for end in ends], 2),
+        doc.numbers("best is lower by", [row.lower if row else None for row in rows], digits, form),
+        doc.Column("95 % interval", [doc.between(row.interval if row else None, digits, form) for row in rows], 1),
+        doc.numbers("p (Holm)", [row.item.p_value_holm if row else None for row in rows], form="p"),
+        doc.Column("difference", [comparison.STATES[state] for state in states], align="left"),
     )
-    low, high = (tuple(None if pair is None else _finite(pair[i]) for pair in ends) for i in (0, 1))
-    series = doc.Series(figure, tuple(map(float, numbers)), values, low, high, tuple(names))
-    chart = doc.ChartData(
-        "steps", f"{figure.capitalize()} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower"
-    )  # fmt: skip
-    return (doc.Heading("Step by step"), table, chart)
+    where = ", which is not the last step" if step_numbers(names) and best != names[-1] else ""
+    footnote = f"The best is {best}{where}; each other model is compared with it, on the same text."
+    return doc.Table(columns, bold=(names.index(best),), footnotes=(footnote,))
 
 
-_STEPS = re.compile(r"(?:step|steps|epoch|checkpoint|ckpt|iter|iteration|update)s?[-_ =.]*$", re.IGNORECASE)
+def _differences(overview: Overview, rivals: Mapping[str, comparison.Rival], order: Sequence[int]) -> doc.ChartData:
+    # By how much the best is lower than each other, in the order of the table.
+    best, perplexity = overview.runs[0], overview.ranked_by == "perplexity"
+    scale, unit = (100.0, "%") if perplexity else (1.0, "bits")
+    names = [name for name in (overview.runs[i] for i in order) if name in rivals or name == best]
+    rows = [rivals.get(name) for name in names]
+    ends = [row.interval.mapped(scale.__mul__) if row and row.interval else None for row in rows]
+    series = doc.series("lower", names, [scale * row.lower if row else 0.0 for row in rows], ends)
+    title, y = f"How much lower {best} is", f"{TITLES[overview.ranked_by]} lower by"
+    note = "an interval that holds 0 may be chance"
+    return doc.differences("difference", title, "model", y, unit, [series], better="", note=note)
 
 
-def step_numbers(names: Sequence[str]) -> list[int]:
-    """Return the numbers of steps, epochs or checkpoints by which names differ; empty where they differ by anything else."""
-    parts = [re.split(r"([0-9]{1,15})", name) for name in names]
-    if len({len(part) for part in parts}) != 1:
-        return []
-    differ = [i for i, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
-    if len(differ) != 1 or differ[0] % 2 == 0:
-        return []
-    if not _STEPS.search(parts[0][differ[0] - 1]):
-        return []
-    return [int(part[differ[0]]) for part in parts]
+def _by_step(chart: doc.ChartData, names: Sequence[str]) -> doc.ChartData:
+    # Chart of models, as a curve where their names differ by a number of steps only.
+    steps = step_numbers(names)
+    if len(steps) < 3 or chart.name != "models":
+        return chart
+    series = tuple(replace(one, x=tuple(map(float, steps)), names=tuple(names)) for one in chart.series)
+    return replace(chart, name="steps", title=f"{chart.title} by step", x_title="step", kind="line", series=series)
 
 
 def _finite(value: float | None) -> float | None:
@@ -244,16 +265,18 @@ def _outside(scores: ScoreHistogram) -> Iterator[str]:
         yield f"{sum(scores.infinite):,} with an event of probability zero are in none"
 
 
-def _text(overview: Overview) -> doc.Document:
+def _text(overview: Overview, notes: Sequence[str] = ()) -> doc.Document:
     passages = overview.passages
+    missing = doc.notes((*notes, *passages.notes))
     if not passages.items:
-        return ()
+        return _section("What is not shown", missing)
     two = len(overview.shown) == 2
     what = (
         f"what {overview.shown[1]} costs beyond {overview.shown[0]}" if two else f"what each token costs {overview.shown[0]}"
     )
     return (
-        doc.Heading("The text"),
+        doc.Heading("The text", folded=True),
         doc.Text(f"Segments of the text, colored by {what}, in bits."),
+        *missing,
         doc.Passages(passages.items, overview.shown, passages.cuts),
     )

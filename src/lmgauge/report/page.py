@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from lmgauge.base.escaping import visible_on_page
 from lmgauge.base.files import digest
 from lmgauge.base.version import __version__
 from lmgauge.report import blocks as doc
-from lmgauge.report.chart_values import link
+from lmgauge.report.chart_values import PAGE_WIDTH, link
 from lmgauge.report.formats import in_column, in_words
 from lmgauge.report.page_payload import BITS_STEP, KL_STEP, packed, shown_text
 
@@ -36,15 +37,16 @@ _LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {
 }
 
 
-def render(document: Iterable[doc.Block], title: str) -> str:
+def render(document: Iterable[doc.Block], title: str, about: Sequence[tuple[str, str]] = ()) -> str:
     """Return a page: one HTML file with everything in it."""
-    # document: blocks, in the order of reading.
+    # document: blocks, in the order of reading; about: names and values that stand under the title.
     content = list(document)
     if content and content[0] == doc.Heading(title):
         content = content[1:]
     style, script = asset("page.css"), asset("page.js")
     return _template("page.html").render(
         title=title,
+        about=about,
         body=_Renderer(content).body(),
         contents=[block.text for block in content if isinstance(block, doc.Heading)],
         style=style,
@@ -131,8 +133,9 @@ def _figure(value: float | None, digits: int) -> str:
 
 
 def _unbroken(text: str) -> str:
-    # Text in which a number and its per cent stand on one line.
-    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", _clean(text))
+    # Text, escaped, in which a number and its per cent, and the parts of an option, stand on one line.
+    shown = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", escape(_clean(text)))
+    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<span class="option">\g<0></span>', shown)
 
 
 def _cell(cell: doc.Cell) -> dict[str, Any]:
@@ -147,9 +150,10 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
             kind, text, value = "bar", f"{100 * share:.0f} %", share
         case doc.Tokens(parts):
             kind, text, value = "tokens", "".join(parts).strip()[:1], _short("".join(parts))
+        case doc.Range():
+            kind, text, value = "range", in_column(cell), cell.low
         case _:
-            first = cell.low if isinstance(cell, doc.Range) else cell.value
-            kind, text, value = "number", in_column(cell), "" if first is None else first
+            kind, text, value = "number", in_column(cell), "" if cell.value is None else cell.value
     return {"kind": kind, "text": text, "value": value, "own": cell}
 
 
@@ -165,7 +169,8 @@ class _Renderer:
         self._heading = 0
 
     def body(self) -> Iterator[Html]:
-        # All blocks: charts stand beside the table they are of, or beside each other.
+        # All blocks: charts stand below the table they are of, or beside each other; folded parts are closed.
+        is_open = False
         runs: list[list[doc.Block]] = []
         for block in self._content:
             if runs and isinstance(block, doc.ChartData) and isinstance(runs[-1][0], doc.Table | doc.ChartData):
@@ -173,13 +178,16 @@ class _Renderer:
             else:
                 runs.append([block])
         for run in runs:
-            first, *charts = map(self._block, run)
-            if not charts:
-                yield first
-            elif isinstance(run[0], doc.ChartData):
-                yield self._macros.row([first, *charts])
-            else:
-                yield self._macros.beside(first, charts)
+            if isinstance(run[0], doc.Heading) and is_open:
+                is_open = False
+                yield self._macros.fold_end()
+            is_open |= isinstance(run[0], doc.Heading) and run[0].folded
+            first, charts = int(not isinstance(run[0], doc.ChartData)), list(map(self._block, run))
+            yield from charts[:first]
+            if charts[first:]:
+                yield self._macros.row(charts[first:])
+        if is_open:
+            yield self._macros.fold_end()
 
     def _block(self, block: doc.Block) -> Html:
         # A block by the macro of its name, which has the block and what is worked out here.
@@ -234,7 +242,7 @@ class _Renderer:
         from lmgauge.report.drawing import svg
 
         labels = self._slices.get(_clean(chart.cut), set())
-        spec = specification(chart, links=bool(labels))
+        spec = specification(chart, width=PAGE_WIDTH, links=bool(labels))
         leading = {link(chart.cut, label) for label in labels}
         for row in spec["data"]["values"]:
             if row.get("href") not in leading:  # the page shows no example of it

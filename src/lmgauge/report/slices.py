@@ -104,7 +104,7 @@ def _charts(slices: Slices, names: Sequence[str], whole: float | None) -> Iterat
             rows = _by_value(slices, rows, [row.difference for row in rows])
             ends = [row.interval for row in rows]
             gap = doc.series(f"{second} - {first}", [row.label for row in rows], [row.difference for row in rows], ends)
-            more = {"rule": 0.0, "rule_name": "no difference", "note": f"below 0: {second} is better"}
+            more = {"rule": 0.0, "rule_name": "no difference", "note": f"below 0: {second} is better", "beside": 2}
             yield chart("-difference", f"Difference of {second} from {first}", [gap], kind, f"difference in {bits}", **more)
         return
     shares = dict(zip((row.label for row in slices.rows), share_of_bits(slices), strict=True))

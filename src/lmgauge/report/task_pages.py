@@ -124,7 +124,7 @@ def _histogram(systems: Systems, examples: SegmentExamples) -> Iterator[doc.Char
 def _segments(systems: Systems, examples: SegmentExamples) -> Iterator[doc.Block]:
     if not examples.items:
         return
-    yield doc.Heading("The segments")
+    yield doc.Heading("The segments", folded=True)
     if examples.aligned:
         yield doc.Text(
             "Outputs under their reference, as the metric aligns them; of long segments the part with most errors."

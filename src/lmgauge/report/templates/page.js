@@ -248,6 +248,20 @@
     pieces[to].focus();
   });
 
+  /* --- folded parts: opened by the button, and by what leads into them ---------------------------------------------- */
+  const folds = [...document.querySelectorAll("details.fold")];
+  const unfold = (target) => { const fold = target?.closest("details.fold"); if (fold) fold.open = true; };
+  const fromPart = () => { if (/^#part-\d+$/.test(location.hash)) unfold(document.querySelector(location.hash)); };
+  addEventListener("hashchange", fromPart);
+  fromPart();
+  const all = document.getElementById("unfold");
+  if (all && folds.length) {
+    const name = () => { all.textContent = folds.every((fold) => fold.open) ? "Close all" : "Open all"; };
+    all.hidden = false;
+    all.addEventListener("click", () => { const open = !folds.every((fold) => fold.open); for (const fold of folds) fold.open = open; });
+    for (const fold of folds) fold.addEventListener("toggle", name);
+  }
+
   /* --- passages: painted when seen, filtered by the controls and by the address ----------------------------------- */
   const start = (root) => {
     const source = root.querySelector("script.data");
@@ -290,7 +304,7 @@
       if (!match) {
         const article = articles.find((one) => `#${one.id}` === location.hash);
         if (article?.hidden) { clear(); update(); }
-        if (article) { passages?.paint(article); article.scrollIntoView(); }
+        if (article) { unfold(article); passages?.paint(article); article.scrollIntoView(); }
         return;
       }
       const [cut, label] = match.slice(1).map((part) => { try { return decodeURIComponent(part); } catch { return ""; } });
@@ -299,6 +313,7 @@
       clear();
       select.value = label;
       update();
+      unfold(root);
       root.scrollIntoView();
     };
     if (controls) {
@@ -346,6 +361,62 @@
     });
   };
 
+  /* --- tables: copied as what papers and programs take ---------------------------------------------------------------- */
+  const shownOf = (cell) => {
+    const drawn = cell.querySelector("svg");
+    if (drawn) return drawn.getAttribute("aria-label");
+    const plain = cell.cloneNode(true);
+    for (const sign of plain.querySelectorAll("[aria-hidden]")) sign.remove();
+    return plain.textContent.replace(/\s+/g, " ").trim();
+  };
+  const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$", "≥": "$\\geq$", "∞": "$\\infty$", "σ": "$\\sigma$", "×": "$\\times$", "–": "--" };
+  const latex = (text) => text.replace(/[\\~^<>|≥∞σ×–&%$#_{}]/g, (sign) => LATEX[sign] ?? `\\${sign}`);
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  /* Return a number in full precision, as far as it is shown in the unit of its value. */
+  const exact = (cell) => (cell.matches("td.number") && /^(–|([<>≥] )?[-+]?[\d.,e-]+)$/.test(shownOf(cell)) ? cell.dataset.value : shownOf(cell));
+  const COPIES = {
+    Markdown: (rows, right) => {
+      const line = (cells) => `| ${cells.join(" | ")} |`;
+      const [heads, ...body] = rows.map((cells) => cells.map((cell) => shownOf(cell).replaceAll("|", "\\|")));
+      return [line(heads), line(right.map((is) => (is ? "--:" : "---"))), ...body.map(line)].join("\n");
+    },
+    LaTeX: (rows, right) => {
+      const [heads, ...body] = rows.map((cells) => `${cells.map((cell) => latex(shownOf(cell))).join(" & ")} \\\\`);
+      return [`\\begin{tabular}{${right.map((is) => (is ? "r" : "l")).join("")}}`, "\\toprule", heads, "\\midrule", ...body, "\\bottomrule", "\\end{tabular}"].join("\n");
+    },
+    CSV: (rows) => rows.map((cells) => cells.map((cell) => quoted(exact(cell))).join(",")).join("\n"),
+  };
+  const copied = async (text) => {
+    try { await navigator.clipboard.writeText(text); return true; } catch {
+      const area = element("textarea", "unseen", text), before = document.activeElement;
+      document.body.append(area);
+      area.select();
+      const done = document.execCommand("copy");
+      area.remove();
+      before?.focus();
+      return done;
+    }
+  };
+  const copyable = (table) => {
+    const box = table.closest(".table");
+    if (!box) return;
+    const right = [...table.tHead.rows[0].cells].map((cell, i) => table.tBodies[0].rows[0].cells[i].classList.contains("right"));
+    const group = element("div", "copy", "Copy as");
+    group.setAttribute("role", "group");
+    group.setAttribute("aria-label", `copy the table ${table.caption?.textContent ?? ""}`.trim());
+    for (const [name, write] of Object.entries(COPIES)) {
+      const button = element("button", "", name);
+      button.type = "button";
+      button.addEventListener("click", async () => {
+        const done = await copied(`${write([...table.rows].map((row) => [...row.cells]), right)}\n`);
+        button.textContent = done ? "copied" : "not copied";
+        setTimeout(() => { button.textContent = name; }, 1500);
+      });
+      group.append(button);
+    }
+    box.append(group);
+  };
+
   /* --- light and dark ------------------------------------------------------------------------------------------------ */
   const theme = document.getElementById("theme");
   if (theme) {
@@ -358,6 +429,6 @@
     theme.addEventListener("click", () => { document.body.dataset.theme = isDark() ? "light" : "dark"; name(); });
   }
 
-  for (const table of document.querySelectorAll(".lmgauge table")) sortable(table);
+  for (const table of document.querySelectorAll(".lmgauge table")) { copyable(table); sortable(table); }
   window.lmgauge = { Passages, start, passages: [...document.querySelectorAll(".passages")].map(start) };
 })();

@@ -340,8 +340,8 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
     for name, model in zip(names, models, strict=True):
         if model.is_spelled:
             raise UsageError(
-                f"{name} spells unseen words as not all of these models do; spell all of them on one text that has the "
-                "characters of all (lmgauge spell MODEL --train TEXT --replace): one speller is put around their mixture"
+                f"{name} spells unseen words, and not all of these models do so alike; spell all of them on one text that "
+                "has the characters of all (lmgauge spell MODEL --train TEXT --replace), so that they have one speller"
             )
     choices = [(name, model.reserved) for name, model in zip(names, models, strict=True) if model.reserved is not None]
     for name, policy in choices[1:]:
