@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import ok, refused, run
+from tests.cli.commands import ok, refused
 from tests.filtering.filtered import COLUMNS, small_model
-
-from lmgauge.filtering.filter_file import Tally
 
 
 @pytest.fixture
@@ -88,25 +86,6 @@ def test_names_of_files_drive_no_terminal(model: Path, tmp_path: Path) -> None:
     said = ok("filter", "-m", model, path, "-o", tmp_path / "out.jsonl")
     assert "\x1b" not in said.output + said.stderr
     assert "\x1b" not in refused("filter", "-m", model, path, "-o", tmp_path / "out.jsonl", "--errors", "fail")
-
-
-def test_an_interrupted_folder_says_that_the_same_command_goes_on(
-    model: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    (tmp_path / "two.part.jsonl").write_bytes(source.read_bytes())
-    with monkeypatch.context() as patch:
-        patch.setattr(Tally, "of", interrupted)
-        into_folder, into_file = (
-            run("filter", "-m", model, tmp_path / "*.part.jsonl", "-o", output, "--threads", 1)
-            for output in (f"{tmp_path}/out/", tmp_path / "out.jsonl")
-        )
-    assert (into_folder.exit_code, into_file.exit_code) == (130, 130)
-    assert "the same command goes on with the others" in into_folder.stderr
-    assert "goes on" not in into_file.stderr
-    assert ok("filter", "-m", model, tmp_path / "*.part.jsonl", "-o", f"{tmp_path}/out/").stdout
 
 
 def test_an_example_of_each_outcome_is_printed(model: Path, tmp_path: Path) -> None:
