@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,3 +99,60 @@ def test_what_is_wrong_is_told_in_one_line(shop: Path, name: str) -> None:
 def test_recipes_are_lists_of_runs_by_name() -> None:
     with pytest.raises(lmgauge.base.errors.UsageError, match="recipes are lists of runs by name"):
         lmgauge.compare_recipes({"A": "run-a", "B": "run-b"})
+
+
+def test_evaluations_are_compared_as_their_run_folders_are(shop: Path, tmp_path: Path) -> None:
+    """What wrote no folder is scored again: figures, verdicts and examples are the same to the bit."""
+    models, text = {"kn": shop / "kn", "wb": shop / "wb"}, shop / "test.txt"
+    expected = lmgauge.compare([shop / "run-kn", shop / "run-wb"]).to_dict()
+    assert lmgauge.compare(lmgauge.evaluate(models, text)).to_dict() == expected
+    kept = lmgauge.evaluate(models, text, output=tmp_path / "runs")
+    assert [item.scores for item in kept] == [tmp_path / "runs" / name for name in models]
+    for some in (kept, [kept[0], shop / "run-wb"], pickle.loads(pickle.dumps(kept))):
+        assert lmgauge.compare(some).to_dict() == expected
+
+
+def test_groups_of_evaluations_are_not_compared(shop: Path) -> None:
+    results = lmgauge.evaluate([shop / "kn", shop / "wb"], shop / "test.txt", by_group=True)
+    assert len(results) == 4
+    assert len(lmgauge.compare(results)) == 1
+
+
+def test_evaluations_of_strings_bring_their_text(shop: Path) -> None:
+    results = lmgauge.evaluate([shop / "kn", shop / "wb"], texts=["what is the city", "but the people"] * 3)
+    (comparison,) = lmgauge.compare(results)
+    assert {one.metric for one in comparison.differences} >= {"perplexity", "bits_per_byte"}
+
+
+def test_evaluations_without_scores_are_refused(shop: Path) -> None:
+    read_once = lmgauge.evaluate([shop / "kn", shop / "wb"], texts=(text for text in ["a b"] * 6))
+    unpickled = pickle.loads(pickle.dumps(lmgauge.evaluate([shop / "kn", shop / "wb"], shop / "test.txt")))
+    for results in (read_once, unpickled):
+        with pytest.raises(lmgauge.LmgaugeError, match=r"has figures only: keep the scores with evaluate\(..., output="):
+            lmgauge.compare(results)
+    with pytest.raises(lmgauge.LmgaugeError, match="has figures only"):
+        lmgauge.diagnose(lmgauge.evaluate(shop / "kn", shop / "test.txt"))  # type: ignore[arg-type]
+
+
+def test_an_evaluation_of_a_text_that_changed_is_not_compared(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("a b\n" * 6, encoding="utf-8")
+    models = [lmgauge.train("laplace", text, order=order) for order in (1, 2)]
+    results = lmgauge.evaluate(models, text)
+    text.write_text("a b\n" * 7, encoding="utf-8")
+    with pytest.raises(lmgauge.LmgaugeError, match="chang"):
+        lmgauge.compare(results)
+
+
+def test_an_evaluation_keeps_no_network_in_memory(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    text = lmgauge.Corpus.from_strings(["a b a", "b a b"] * 3)
+    lmgauge.train_neural("rnn", text, output=tmp_path / "rnn", hidden_size=8, epochs=1, batch_size=2)
+    network = lmgauge.load_model(tmp_path / "rnn")
+    results = lmgauge.evaluate([network, lmgauge.train("laplace", text, order=1)], text)
+    (comparison,) = lmgauge.compare(results)
+    assert comparison.first == "rnn"
+    del network
+    gc.collect()
+    with pytest.raises(lmgauge.LmgaugeError, match="the network of rnn is not in memory any more"):
+        lmgauge.compare(results)

@@ -23,7 +23,7 @@ from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 
 NATS = 1e-6  # probabilities are stored in float32
-INTERPOLATED = ("witten-bell", "absolute-discounting", "kneser-ney", "modified-kneser-ney")
+INTERPOLATED = tuple(kind for kind in KINDS if kind not in ("mle", "laplace", "lidstone", "good-turing"))
 TINY = [["a"], [""], ["a b", "a"], ["", ""], ["a a a a"], ["a b c", "b c a", "c a b"], ["x " * 40]]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import lmgauge
 from lmgauge.base.display import VEGA_LITE
 from lmgauge.base.errors import MissingExtraError, UsageError
 from lmgauge.base.files import OutputError
@@ -98,6 +100,22 @@ def test_the_charts_of_a_result_have_names(every: dict[str, Any]) -> None:
         diagnosis.chart("x")
     with pytest.raises(UsageError, match="this result has none"):
         every["Info"].chart("x")
+    with pytest.raises(UsageError, match=r"no chart was named; there are .*calibration"):
+        diagnosis.chart()
+
+
+def test_a_sentence_is_drawn_as_bars_of_bits() -> None:
+    model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b .", "a ."]), order=2)
+    sentence = model.score_text("a .")
+    (drawn,) = sentence.chart().data.series
+    assert drawn.x == ("1. a", "2. .", "3. </s>")
+    assert drawn.y == pytest.approx([-nats / math.log(2) for nats in sentence.logprobs])
+    (drawn,) = lmgauge.calc(["1/4", "1/2"]).chart().data.series
+    assert (drawn.x, drawn.y) == (("1", "2"), (2.0, 1.0))
+    (drawn,) = lmgauge.calc([0.25, 0], tokens="the cat").chart().data.series
+    assert (drawn.x, drawn.y) == (("1. the", "2. cat"), (2.0, math.inf))
+    for too_many_or_few in (1, 61):
+        assert lmgauge.calc([0.5] * too_many_or_few).charts == ()
 
 
 def test_charts_of_one_name_are_told_apart() -> None:

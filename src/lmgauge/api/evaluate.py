@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import tee
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -19,7 +21,8 @@ from lmgauge.settings import Outputs, ReadingOptions, ScoringOptions
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from lmgauge import ScoreBatch
+    from lmgauge import Corpus, LanguageModel, ScoreBatch
+    from lmgauge.evaluation.runs import Run
     from lmgauge.evaluation.words.rows import WordSettings
     from lmgauge.results import Evaluation, Evaluations, ScoredText, ScoredTexts, WordSurprisals
 
@@ -84,6 +87,8 @@ def evaluate(
         2.9542
     """
     from lmgauge.evaluation.output_files import evaluated
+    from lmgauge.evaluation.results import Evaluations
+    from lmgauge.evaluation.runs import run_targets
 
     if isinstance(outputs.output, Outputs):
         outputs = outputs.output
@@ -98,8 +103,34 @@ def evaluate(
     asked = outputs.words, outputs.regions, outputs.train or None
     words = None if outputs.per_word is None else word_settings(*asked, corpus.kept)
     results = evaluated(models, names, corpus, outputs, words, by_group=by_group, threads=threads, scoring=scoring)
+    if corpus.rereadable or outputs.output is not None:
+        folders = [None] * len(names) if outputs.output is None else run_targets(os.fspath(outputs.output), names)
+        scores = {
+            name: folder or _scoring_again(given, one, name, corpus, scoring)
+            for given, one, name, folder in zip(models_named, models, names, folders, strict=True)
+        }
+        results = Evaluations(tuple(replace(one, scores=scores[one.model]) for one in results))
     several = isinstance(model, (Sequence, Mapping)) and not isinstance(model, str)
     return results if several or by_group else results.items[0]
+
+
+def _scoring_again(
+    given: Model, model: LanguageModel, name: str, corpus: Corpus, scoring: ScoringOptions
+) -> Callable[[PathLike], Run]:
+    # What writes the run folder of an evaluation that wrote none.
+    from lmgauge.evaluation.output_files import evaluated
+    from lmgauge.evaluation.runs import open_run
+
+    # A network goes from memory when the program lets go of it, whoever keeps the figures.
+    held: Any = weakref.ref(given) if model.tokens is not None and not isinstance(given, PATHS) else lambda: given
+
+    def scored_again(folder: PathLike) -> Run:
+        if (again := held()) is None:
+            raise UsageError(f"the network of {name} is not in memory any more: {inputs.KEEP_SCORES}")
+        evaluated(inputs.load_models([again], scoring), [name], corpus, Outputs(output=folder), scoring=scoring)
+        return replace(open_run(os.fspath(folder)), text=corpus)
+
+    return scored_again
 
 
 @verb

@@ -5,6 +5,7 @@ Light, as signatures are read before anything runs.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.runs import Run
     from lmgauge.models.network.model import NetworkModel
     from lmgauge.models.protocol import Backend
-    from lmgauge.results import Choices, ContextCurve, Membership
+    from lmgauge.results import Choices, ContextCurve, Evaluation, Membership
 
 # Unions with names in quotes, which only type checkers import.
 Text = Union[PathLike, Sequence[PathLike], "Corpus"]
@@ -32,6 +33,8 @@ WithRows = TypeVar("WithRows", "Choices", "ContextCurve", "Membership")
 
 _RULES = {"context", "stride", "stream", "first_token", "end", "protocol", "bos_each_window"}
 """What a network in memory can be told; the rest is chosen when a model is loaded."""
+
+_SAME = 1e-6  # relative: log-probabilities of networks differ in last bits
 
 _CALLS = 'lmgauge.evaluate(model, "test.txt"), or lmgauge.evaluate(model, texts=["the cat sat"])'
 
@@ -238,16 +241,24 @@ def one_text(text: Text | None, texts: Iterable[str] | str | None, reading: Read
 
 
 # -- runs ---------------------------------------------------------------------------------------------------------------
-def opened(run: PathLike, *, check_seal: bool = True) -> Run:
-    """Return the run at a path."""
+KEEP_SCORES = (
+    'this Evaluation has figures only: keep the scores with evaluate(..., output="runs"), and give the folders, as in '
+    'compare(["runs/a", "runs/b"])'
+)
+
+
+def opened(run: PathLike | Evaluation, *, check_seal: bool = True, work: PathLike | None = None) -> Run:
+    """Return the run at a path, or of an evaluation, which is scored again into the folder `work` if it wrote none."""
     from lmgauge.evaluation.results import Evaluation
     from lmgauge.evaluation.runs import open_run
 
     if isinstance(run, Evaluation):
-        raise UsageError(
-            'an Evaluation has figures only: keep the scores with evaluate(..., output="runs"), and give the folders, as in '
-            'compare(["runs/a", "runs/b"])'
-        )
+        if run.scores is None or (work is None and not isinstance(run.scores, PATHS)):
+            raise UsageError(KEEP_SCORES)
+        kept = open_run(os.fspath(run.scores)) if isinstance(run.scores, PATHS) else run.scores(cast("PathLike", work))
+        if not math.isclose((kept.evaluation or {})["log_probability"], run.log_probability, rel_tol=_SAME):
+            raise InputError(f"{run.model} or its text has changed since it was evaluated: {KEEP_SCORES}")
+        return kept
     if not isinstance(run, PATHS):
         cure = ": save its columns segment, token and logprob with to_parquet" if hasattr(run, "to_parquet") else ""
         raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}{cure}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.diagnosis.compressors import Baseline
     from lmgauge.evaluation.runs import Run
     from lmgauge.evaluation.slicing.cuts import TrainingWords
-    from lmgauge.results import Audit, Comparisons, Diagnosis, Overlap
+    from lmgauge.results import Audit, Comparisons, Diagnosis, Evaluation, Overlap
     from lmgauge.text.segments import Segments
 
 _OF_MODEL = ("contexts", "exhaustive", "sum_tolerance", "compression_bytes")
@@ -78,7 +78,7 @@ class RunText:
 
 @verb
 def compare(
-    runs: Sequence[PathLike] = (),
+    runs: Sequence[PathLike | Evaluation] = (),
     *,
     examples: Natural = 5,
     threads: Count | None = None,
@@ -91,8 +91,8 @@ def compare(
     recipes, use several runs of each (`--recipe`, `compare_recipes`).
 
     Args:
-        runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables; each is
-            compared with the first.
+        runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables; in Python also what
+            `evaluate` returned, which is scored again where it wrote no folder; each is compared with the first.
         examples: tokens and segments to show of each kind.
         threads: threads to use; all cores if not given. Does not change results.
         about: the text that was scored, and the training text.
@@ -107,23 +107,21 @@ def compare(
         lmgauge compare --recipe small=s1/,s2/,s3/ --recipe large=l1/,l2/,l3/
 
     Example:
-        >>> import tempfile
         >>> from lmgauge import Corpus, evaluate, train
         >>> text = Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"] * 2)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     runs = [f"{folder}/wb{order}" for order in (1, 2)]
-        ...     for order, run in enumerate(runs, start=1):
-        ...         _ = evaluate(train("witten-bell", text, order=order), text, output=run)
-        ...     compare(runs, text=text)[0]
+        >>> compare(evaluate([train("witten-bell", text, order=order) for order in (1, 2)], text))[0]
         <Comparison: wb2 / wb1: perplexity 1.9085 / 6.6588, p = 0.03125 (whole)>
     """
+    from lmgauge.base.temporaries import scratch_folder
     from lmgauge.evaluation.comparison import compare as comparison
 
     if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Sequence):
         raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
-    compared = [opened(run) for run in runs]
     training = about.trained(partial(training_words, max_order=1), threads)
-    return comparison.compare(compared, examples=examples, training=training, **about.of(compared))
+    with scratch_folder() as work:
+        whole = [run for run in runs if isinstance(run, PATHS) or getattr(run, "group", None) is None]
+        compared = [opened(run, work=work / str(number)) for number, run in enumerate(whole)]
+        return comparison.compare(compared, examples=examples, training=training, **about.of(compared))
 
 
 @verb

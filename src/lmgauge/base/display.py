@@ -54,11 +54,11 @@ class Displayable:
         """Names of the charts that `chart` gives."""
         return tuple(_renderer("documents").charts(self._document()))
 
-    def chart(self, name: str) -> Chart:
+    def chart(self, name: str | None = None) -> Chart:
         """Return one of the charts: it shows itself in a notebook, and saves itself as SVG, PDF, PNG or JSON.
 
         Args:
-            name: one of `charts`.
+            name: one of `charts`; needed where there are several.
 
         Raises:
             UsageError: there is no such chart; the message lists those there are.

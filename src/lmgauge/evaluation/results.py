@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from lmgauge.base.remote.addresses import PATHS, PathLike
 from lmgauge.base.result_list import Result, ResultList, interval_columns, pandas_module
 from lmgauge.evaluation.event_sums import ZeroEvent
 from lmgauge.evaluation.origin import Origin
@@ -16,6 +17,8 @@ from lmgauge.scores.context_policy import ContextPolicy
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lmgauge.evaluation.runs import Run
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,6 +62,8 @@ class Evaluation(Result):
         spelling_bits, separator_bits: of all bits those of the letters of unseen words, and of the white space between
             words; None of a table that has no such columns.
         source_figures: what the program whose protocol was followed prints, under its own names; empty without a protocol.
+        scores: where `compare` has the scores from: a run folder, or a function that scores the text again and writes one;
+            None where there is neither.
 
     Example:
         >>> import lmgauge
@@ -115,6 +120,11 @@ class Evaluation(Result):
     crossing_tokens: int = 0
     spelling_bits: float | None = None
     separator_bits: float | None = None
+    scores: PathLike | Callable[[PathLike], Run] | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is pickled: neither a model nor a text.
+        return vars(self) | {"scores": self.scores if isinstance(self.scores, PATHS) else None}
 
     def __post_init__(self) -> None:
         for figure in FIGURES:

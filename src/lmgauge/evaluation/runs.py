@@ -114,10 +114,13 @@ def run_settings(
     return {"text": dict(text), **chosen, **asdict(options)}
 
 
+def run_targets(output: str | Path, names: Sequence[str]) -> list[Path]:
+    """Return the run folder of each model: the output itself, or with several models one of its own in it."""
+    return [Path(output)] if len(names) == 1 else [Path(output) / folder_named(name) for name in names]
+
+
 class RunFolders:
     """Run folders in the making, one a model; they appear when the block ends well, and not at all when it does not."""
-
-    # output: the folder; with several models each has one of its own in it.
 
     def __init__(self, output: str | Path, names: Sequence[str]) -> None:
         self._names = names
@@ -125,7 +128,7 @@ class RunFolders:
         twice = next((name for name in own if own.count(name) > 1), None)
         if twice is not None:
             raise UsageError(f"two models are called {twice!r}, which would be one folder: evaluate each on its own")
-        self._targets = [Path(output)] if len(names) == 1 else [Path(output) / name for name in own]
+        self._targets = run_targets(output, names)
         self._stack, self._tables = ExitStack(), ExitStack()
         self._metadata: list[dict[str, object]] = [{"model": name} for name in names]
         self._folders: list[Path] = []
@@ -203,6 +206,7 @@ class Run:
     settings: Mapping[str, Any]  # how the text was read and scored; empty for a bare table
     broken_seal: str = ""  # which file was changed after it was written; empty if none was
     scores_sha256: str = ""  # the digest that the table must have; empty for a bare table
+    text: Corpus | None = None  # what was scored, where it is in memory
 
     @property
     def numbers_version(self) -> str:
@@ -215,6 +219,8 @@ class Run:
 
     def corpus(self, texts: Sequence[str] | None = None, *, document: str | None = None) -> Corpus | None:
         """Return the text that was scored, read as it was then."""
+        if self.text is not None and texts is None and document is None:
+            return self.text
         known = self.settings.get("text", {})
         how = dict(known) if isinstance(known, dict) else {"text": known}
         remembered_paths = how.pop("paths", [])

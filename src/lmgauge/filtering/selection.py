@@ -37,7 +37,6 @@ from lmgauge.filtering.options import SelectionSettings
 from lmgauge.filtering.results import Bins, example_text
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.training import train_ngram
-from lmgauge.models.segment_scores import SumsSegments
 from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.records.formats import reader_of, writer_of
@@ -330,7 +329,7 @@ def measure_entropies(models: SelectionModels, pool: Corpus, *, threads: int | N
     return CrossEntropies(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _per_token(model: SumsSegments, block: Segments) -> Floats:
+def _per_token(model: NgramModel, block: Segments) -> Floats:
     # Bits per token of each segment, `</s>` included; NaN for one that has no other token.
     totals = model.sum_block(block)
     bits: Floats = nats_to_bits(-totals.nats) / totals.events

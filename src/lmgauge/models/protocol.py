@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.models.network.tokens import TokenMap
     from lmgauge.models.network.torch.journal import Journal
+    from lmgauge.models.segment_scores import SegmentTotals
     from lmgauge.text.segments import Segments
     from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
@@ -197,6 +198,12 @@ class Traits(Protocol):
     def progress(self) -> Callable[[int], None] | None:
         """What is called with the number of tokens scored since the last call; None where it does not report them."""
         return None
+
+    def sum_block(self, block: Segments) -> SegmentTotals:
+        """Return what the rows of each segment of a block sum to; only where blocks are independent."""
+        from lmgauge.models.segment_scores import totals_of
+
+        return totals_of(cast("LanguageModel", self).score_block(block, spans=False))
 
     def keep_journal(self, path: Path) -> Journal | None:
         """Keep scores in a file, and take from it what is known already; None where it is too quick for that."""

@@ -1,7 +1,7 @@
 """Sums of segments: what a model makes of each segment of a text, without its rows.
 
 Sums are exact (multiples of 2^-80 nats, see `numerics.exact`) and become float64 at the end, so no digit depends on how a
-text is cut into blocks, on threads, or on the way: through the score table, or past it, where a model offers `sum_block`.
+text is cut into blocks, on threads, or on the way: through the score table, or past it, as the `sum_block` of n-gram models.
 """
 
 from __future__ import annotations
@@ -16,17 +16,12 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.base.errors import InputError
 from lmgauge.base.threads import map_in_order, thread_count
-from lmgauge.models.protocol import LanguageModel
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.scores import EOS_KIND, ScoreBatch
-from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
-    from lmgauge.models.ngram.settings import NgramSettings
-    from lmgauge.models.ngram.tables import NgramTables
-    from lmgauge.text.tokens import Tokenizer
-    from lmgauge.text.vocabulary import Vocabulary
+    from lmgauge.models.protocol import LanguageModel
 
 
 Ints = NDArray[np.int64]
@@ -69,7 +64,7 @@ class TotalsBuffer:
 
 def sum_segments(model: LanguageModel, blocks: Iterable[Segments], *, threads: int | None = None) -> Iterator[SegmentTotals]:
     """Yield the totals of the segments of each block, in order; the numbers are those of the rows that `score` has."""
-    if isinstance(model, SumsSegments) and model.blocks_are_independent:
+    if model.blocks_are_independent:
         return map_in_order(model.sum_block, blocks, thread_count(threads))
     return (totals_of(batch) for batch in model.score(blocks, spans=False, threads=threads))
 
@@ -86,42 +81,3 @@ def totals_of(batch: ScoreBatch) -> SegmentTotals:
     of_kinds = batch.unseen(), batch.kind == EOS_KIND
     unseen, ends = (np.bincount(of_row[of_kind], minlength=len(sums.high)) for of_kind in of_kinds)
     return SegmentTotals(sums.possible_nats(), batch.segment_events, sums.zeros, unseen, ends)
-
-
-# -----------------------------------------------------------------------------------------------------------------------
-# The sums of segments straight from the tables of an n-gram model: no rows are written, nothing is looked at twice.
-class SumsSegments:
-    """A model that sums the segments of a block without making their rows, as n-gram models do."""
-
-    if TYPE_CHECKING:
-        tables: NgramTables
-        vocabulary: Vocabulary
-        tokenizer: Tokenizer
-        settings: NgramSettings
-
-        def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch: ...
-
-    def sum_block(self, block: Segments) -> SegmentTotals:
-        """Return the totals of each segment of a block, those that `totals_of` has for the rows of `score_block`.
-
-        Args:
-            block: some segments of a text, contexts of their own.
-
-        Raises:
-            InputError: the text contains a reserved token that is refused.
-            ModelFileError: the model's file became shorter while in use, or a probability is above one.
-
-        Example:
-            >>> import lmgauge
-            >>> model = lmgauge.train("mle", lmgauge.Corpus.from_strings(["a b", "a"]), order=1)  # a, </s> 2/5, b 1/5
-            >>> totals = model.sum_block(next(iter(lmgauge.Corpus.from_strings(["b a"]))))
-            >>> totals.nats.round(4).tolist(), totals.events.tolist(), totals.ends.tolist()
-            ([-3.442], [3], [1])
-        """
-        if block.given_starts is not None:
-            return totals_of(self.score_block(block, spans=False))
-        self.tables.check_file()  # before the vocabulary is looked at: it is mapped, too
-        settings, buffer = self.settings, TotalsBuffer(len(block))
-        encoded = encode(block, self.tokenizer, self.vocabulary, bos=True, eos=settings.eos, reserved=settings.reserved)
-        self.tables.sum(encoded.ids, buffer.arrays)
-        return buffer.totals()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lmgauge.report.blocks import ChartData, Column, Document, Heading, Lines, Table, Text, labels, notes, series
@@ -23,10 +24,20 @@ def blocks(result: CalcResult, *, steps: bool = False) -> Document:
     Args:
         steps: show the working, line by line.
     """
-    figures = Lines(result.lines())
+    chart = surprisal_chart([token.token for token in result.tokens] or [""] * len(result.bits), result.bits)
+    first = (*_tokens(result), *chart, Lines(result.lines()))
     if not steps:
-        return (*_tokens(result), figures, *map(Text, _definitions(result)))
-    return (*_tokens(result), figures, Heading("Steps"), *map(Text, result.steps), *notes([_ROUNDED]))
+        return (*first, *map(Text, _definitions(result)))
+    return (*first, Heading("Steps"), *map(Text, result.steps), *notes([_ROUNDED]))
+
+
+def surprisal_chart(tokens: Sequence[str], bits: Sequence[float]) -> Document:
+    """Return a bar for each event, named by its number and its token; nothing for one event, or for too many."""
+    if not 1 < len(tokens) <= _MOST_BARS:
+        return ()
+    names = [f"{number}. {token}" if token else str(number) for number, token in enumerate(tokens, 1)]
+    bars = (series("surprisal", names, bits),)
+    return (ChartData("surprisal", "Surprisal of each token", "token", "surprisal", "bits", bars, kind="bars"),)
 
 
 def _tokens(result: CalcResult) -> Document:
@@ -38,15 +49,7 @@ def _tokens(result: CalcResult) -> Document:
         Column("log-probability", [f"{token.log_probability:.6g}" for token in result.tokens], unit="nats"),
         Column("surprisal", [f"{token.bits:.6g}" for token in result.tokens], unit="bits"),
     )
-    return (Table(columns), *_surprisals(result))
-
-
-def _surprisals(result: CalcResult) -> Document:
-    if not 1 < len(result.tokens) <= _MOST_BARS:
-        return ()
-    names = [f"{i}. {token.token}" for i, token in enumerate(result.tokens, 1)]
-    bits = series("surprisal", names, [token.bits for token in result.tokens])
-    return (ChartData("surprisal", "Surprisal of each token", "token", "surprisal", "bits", (bits,), kind="bars"),)
+    return (Table(columns),)
 
 
 def _definitions(result: CalcResult) -> tuple[str, ...]:

@@ -102,12 +102,14 @@ def charts(document: Iterable[Block]) -> dict[str, ChartData]:
     return dict(named(block for block in document if isinstance(block, ChartData)))
 
 
-def chart(document: Iterable[Block], name: str) -> ChartData:
-    """Return one chart of a document."""
+def chart(document: Iterable[Block], name: str | None = None) -> ChartData:
+    """Return one chart of a document, which needs no name where it is the only one."""
     known = charts(document)
+    name = next(iter(known)) if name is None and len(known) == 1 else name
     if name not in known:
         names = f"there are {', '.join(known)}" if known else "this result has none"
-        raise UsageError(f"no chart is called {name!r}; {names}")
+        wrong = "no chart was named" if name is None else f"no chart is called {name!r}"
+        raise UsageError(f"{wrong}; {names}")
     return known[name]
 
 

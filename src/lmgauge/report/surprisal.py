@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.report import blocks as doc
+from lmgauge.report.calc import surprisal_chart
 from lmgauge.report.formats import counted, number
 from lmgauge.scores import KINDS, OOV, SPELLED
 
@@ -29,7 +31,8 @@ def text_blocks(scored: ScoredText) -> doc.Document:
         columns.append(doc.labels("", unknown))
     perplexity = "" if scored.perplexity is None else f", perplexity {number(scored.perplexity)}"
     total = f"{counted(len(scored), 'event')}, {number(scored.log_probability)} nats{perplexity}"
-    return (*_scored_text(scored), doc.Table(tuple(columns)), doc.Text(total))
+    bits = [nats_to_bits(-logprob) for logprob in scored.logprobs]
+    return (*_scored_text(scored), doc.Table(tuple(columns)), *surprisal_chart(scored.tokens, bits), doc.Text(total))
 
 
 def _scored_text(scored: ScoredText) -> doc.Document:

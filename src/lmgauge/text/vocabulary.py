@@ -160,7 +160,7 @@ class Vocabulary:
         whole = self.bytes.tobytes()
         tokens = sorted(whole[start:end] for start, end in pairwise(self.offsets.tolist()))
         lengths = np.array([len(token) for token in tokens], "<i8").data
-        return digest("closed set" if self.closed else "open set", lengths, *tokens)
+        return digest("closed set" if self.closed else "open set", lengths, b"".join(tokens))
 
     @cached_property
     def ids_fingerprint(self) -> str:

@@ -45,7 +45,8 @@ def whole_models(folder: Path) -> dict[str, Files]:
     models |= {"spelled": spelled, "cached": lmgauge.cache(spelled)}
     first, second = models["kneser-ney"], lmgauge.train("laplace", corpus, order=1)
     models["mixture"] = lmgauge.mix([first, second], weights=[0.75, 0.25])
-    models["bytes"] = lmgauge.mix([spelled, models["characters"]], weights=[0.5, 0.5])
+    alike = lmgauge.train("laplace", corpus, order=1, vocabulary="spelled")
+    models["spelled-mixture"] = lmgauge.mix([spelled, alike], weights=[0.5, 0.5])
     classes = ClassDefinitions((("cat", 0.75, "kitten"), ("cat", 0.25, "dog"), ("mat", 1.0, "rug")))
     models["classes"] = ClassModel(first, classes)
     within = folder / "within"

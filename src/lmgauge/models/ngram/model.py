@@ -24,7 +24,7 @@ from lmgauge.models.ngram.storage import NgramConfig, is_ngram_folder, read_mode
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context, checked
 from lmgauge.models.scored_text import ScoresStrings
-from lmgauge.models.segment_scores import SumsSegments
+from lmgauge.models.segment_scores import SegmentTotals, TotalsBuffer
 from lmgauge.scores import ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.encoding import ReservedPolicy, encode
@@ -54,7 +54,7 @@ _CONTEXTS = "contexts"
 T = TypeVar("T")
 
 
-class NgramModel(ScoresStrings, StepsWords, SumsSegments):
+class NgramModel(ScoresStrings, StepsWords):
     """A trained n-gram model.
 
     Sources: Katz (1987); Chen & Goodman (1998), who compare the smoothings.
@@ -225,6 +225,31 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
             [-0.9163, -1.6094, -0.9163, -0.9163, -0.9163]
         """
         return self._score_block(block, np.zeros(0, np.uint32), spans)[0]
+
+    def sum_block(self, block: Segments) -> SegmentTotals:
+        """Return the totals of each segment of a block, those that `totals_of` has for the rows of `score_block`.
+
+        Args:
+            block: some segments of a text, contexts of their own.
+
+        Raises:
+            InputError: the text contains a reserved token that is refused.
+            ModelFileError: the model's file became shorter while in use, or a probability is above one.
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("mle", lmgauge.Corpus.from_strings(["a b", "a"]), order=1)  # a, </s> 2/5, b 1/5
+            >>> totals = model.sum_block(next(iter(lmgauge.Corpus.from_strings(["b a"]))))
+            >>> totals.nats.round(4).tolist(), totals.events.tolist(), totals.ends.tolist()
+            ([-3.442], [3], [1])
+        """
+        if block.given_starts is not None:
+            return super().sum_block(block)
+        self.tables.check_file()  # before the vocabulary is looked at: it is mapped, too
+        settings, buffer = self.settings, TotalsBuffer(len(block))
+        encoded = encode(block, self.tokenizer, self.vocabulary, bos=True, eos=settings.eos, reserved=settings.reserved)
+        self.tables.sum(encoded.ids, buffer.arrays)
+        return buffer.totals()
 
     def _score_stream(
         self, segments: Iterable[Segments], spans: bool, contexts: bool

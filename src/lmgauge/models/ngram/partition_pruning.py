@@ -17,6 +17,9 @@ What a task holds at most, in bytes, besides 3 MB and 40 for each word; it is le
     reweigh   21 for each n-gram of its order, 20 for each of the order below
 """
 
+# Two ways to walk, one way to decide: a finished model has no text along which partitions could ask for suffixes, and all of
+# its tables are there, so `pruning` looks them up, and can meet a size. Losses and weights are of the same functions.
+
 from __future__ import annotations
 
 from collections.abc import Iterator

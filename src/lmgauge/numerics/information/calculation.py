@@ -60,6 +60,7 @@ class CalcResult(Displayable):
     score: SequenceScore | None = None  # of events: their number, joint probability, events of probability zero
     tokens: tuple[TokenFigures, ...] = ()
     distributions: DistributionFigures | None = None
+    bits: tuple[float, ...] = ()  # surprisal of each event
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values in full precision, without the steps; may hold `inf`, never NaN."""
@@ -124,6 +125,7 @@ def of_events(values: Sequence[float], unit: ProbabilityUnit, tokens: Sequence[s
             TokenFigures(word, probability, x, nats_to_bits(-x))
             for word, probability, x in zip(words, probabilities, nats, strict=False)
         ),
+        bits=tuple(nats_to_bits(-x) for x in nats),
     )
 
 
