@@ -27,7 +27,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
@@ -81,10 +81,34 @@ def stage(folder: Path = Path()) -> None:
         path.with_suffix(".txt").write_text("".join(f"{row.split(chr(9))[2]}\n" for row in rows), encoding="utf-8")
 
 
+def drawings(chart: Any) -> str:
+    """Return a chart drawn for a page and, after that, for a phone; the page shows the one that fits."""
+    from lmgauge.report import charts, drawing
+    from lmgauge.report.chart_values import PAGE_WIDTH, WIDTH
+
+    def roomy(drawn: Any, axis: Any = charts._row_axis) -> Any:
+        return axis(replace(drawn, width=WIDTH))  # long names of rows are not cut
+
+    with mock.patch.multiple(charts, _FOLDED=48, _row_axis=roomy):
+        narrow = charts.specification(chart.data, width=PAGE_WIDTH)
+    return "".join(drawing.figure_svg(spec).decode() for spec in (chart.specification, narrow))
+
+
+def draw_twice() -> None:
+    """Let charts that a notebook shows be both drawings."""
+    from lmgauge.base.display import Chart
+
+    def bundle(chart: Chart, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"image/svg+xml": drawings(chart), "text/plain": repr(chart)}
+
+    Chart._repr_mimebundle_ = bundle  # type: ignore[method-assign]
+
+
 def run_here() -> None:
     """Let the `!` commands of a notebook run as those of pages do: in this process, without color or what moves."""
     from IPython import get_ipython
 
+    draw_twice()
     shell: Any = get_ipython()
 
     def system(command: str) -> None:

@@ -196,7 +196,7 @@ def bars(
                 bar[label.format_map(words)] = float(ratio)
     drawn = tuple(Series(name, tuple(values), tuple(values.values())) for name, values in series.items())
     data = ChartData(
-        names[0], title, "", f"times the rate of {peer}", "", drawn,
+        names[0], title, "", "times the rate", "", drawn,
         kind="bars", better="higher", rule=1.0, rule_name=peer, log_y=log,
     )  # fmt: skip
     return Chart(data)

@@ -80,6 +80,12 @@ def _write_notebook(app: Sphinx, document: nodes.document) -> None:
     title.parent.insert(title.parent.index(title) + 1, nodes.raw("", link, format="html"))
 
 
+def figures(drawings: str) -> str:
+    """Return the drawings of a chart, one for a page and one for a phone, as elements of a page."""
+    wide, narrow = re.findall(r"<svg\b.*?</svg>", drawings, re.DOTALL)
+    return f'<figure class="lmgauge chart">{wide}</figure><figure class="lmgauge chart narrow">{narrow}</figure>'
+
+
 def _draw_into_the_page(app: Sphinx, document: nodes.document, name: str) -> None:
     """Replace pictures of charts by the drawing itself, so that a dark page recolors it; take styles from results."""
     if app.builder.format != "html":
@@ -87,8 +93,7 @@ def _draw_into_the_page(app: Sphinx, document: nodes.document, name: str) -> Non
     for image in list(document.findall(nodes.image)):
         path = Path(app.srcdir, image["uri"])
         if path.parent.name == "jupyter_execute" and path.suffix == ".svg":
-            drawing = path.read_text(encoding="utf-8")
-            image.replace_self(nodes.raw("", f'<figure class="lmgauge chart">{drawing}</figure>', format="html"))
+            image.replace_self(nodes.raw("", figures(path.read_text(encoding="utf-8")), format="html"))
     for raw in document.findall(nodes.raw):
         if raw.astext().startswith('<div class="lmgauge fragment">'):
             raw.children = [nodes.Text(_STYLE.sub("", raw.astext(), count=1))]

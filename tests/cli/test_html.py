@@ -68,6 +68,16 @@ def test_with_json_too(folder: Path, tmp_path: Path) -> None:
     assert page.exists()
 
 
+def test_a_page_of_three_runs_does_not_change_what_is_printed(folder: Path, tmp_path: Path) -> None:
+    """The page compares each with the best, the command with the first that is named."""
+    ok("train", "laplace", "--order", 2, folder / "train.txt", "-o", tmp_path / "last")
+    ok("eval", "-m", tmp_path / "last", folder / "test.txt", "-o", tmp_path / "run")
+    runs = (tmp_path / "run", folder / "run-kn", folder / "run-wb")
+    written = ok("compare", *runs, "--html", tmp_path / "page.html")
+    assert written.stdout == ok("compare", *runs).stdout
+    assert "The best is laplace2" not in (tmp_path / "page.html").read_text("utf-8")
+
+
 def test_runs_have_their_text_on_the_page(folder: Path, tmp_path: Path) -> None:
     for arguments in (("compare", folder / "run-kn", folder / "run-wb"), ("diagnose", folder / "run-kn")):
         ok(*arguments, "--html", tmp_path / "page.html")

@@ -213,3 +213,16 @@ def test_numbers_are_said_with_four_digits() -> None:
         "2.5e-07",
         "100,000,000,000,000,000,000",
     ]
+
+
+def test_charts_side_by_side_have_rows_of_one_height() -> None:
+    both = chart()
+    alone = replace(both, series=both.series[:1])
+    assert specification(alone)["height"] < specification(both)["height"]
+    assert specification(replace(alone, beside=2))["height"] == specification(both)["height"]
+
+
+def test_a_chart_can_be_narrow() -> None:
+    assert [specification(chart(), width=width)["width"] for width in (430, 680)] == [430, 680]
+    labels = specification(chart(), width=430)["layer"][-1]["encoding"]["y"]["axis"]
+    assert labels["labelLimit"] == 155

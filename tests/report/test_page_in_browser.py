@@ -263,7 +263,7 @@ def test_a_table_is_copied_for_papers_and_programs(opens: Opens) -> None:
     cells = ("a|b", "50 % & more", "x_1")
     columns = (
         doc.labels("name", cells),
-        doc.numbers("bits", (1234.5678901, None, 2.0), 2),
+        doc.numbers("bits", (1234.5678901, None, -2.0), 2),
         doc.Column("interval", [doc.Range(0.5, 1.25, 2)] * 3),
         doc.numbers("share", (0.25, 0.5, 1.0), 1, "percent"),
     )
@@ -278,12 +278,12 @@ def test_a_table_is_copied_for_papers_and_programs(opens: Opens) -> None:
         copied[name] = opened.page.evaluate("navigator.clipboard.readText()").splitlines()
         button.wait_for()
     assert copied["Markdown"][:3] == [
-        "| name | bits | interval | share |", "| --- | --: | --: | --: |", "| a\\|b | 1,234.57 | 0.50 – 1.25 | 25.0 % |"
+        "| name | bits | interval | share |", "| :-- | --: | --: | --: |", "| a\\|b | 1,234.57 | 0.50 – 1.25 | 25.0 % |"
     ]  # fmt: skip
     assert copied["LaTeX"][0] == r"\begin{tabular}{lrrr}"
     assert copied["LaTeX"][5:7] == [
         r"50 \% \& more & -- & 0.50 -- 1.25 & 50.0 \% \\",
-        r"x\_1 & 2.00 & 0.50 -- 1.25 & 100.0 \% \\",
+        r"x\_1 & $-$2.00 & 0.50 -- 1.25 & 100.0 \% \\",
     ]
     assert copied["CSV"][1:3] == ["a|b,1234.5678901,0.50 – 1.25,25.0 %", "50 % & more,,0.50 – 1.25,50.0 %"]
     assert opened.complaints == []

@@ -182,3 +182,15 @@ def test_alignments_continue_on_new_lines(width: int) -> None:
     long = AlignedSegment(0, "one", align("word " * 40, "word " * 39 + "ward"))
     shown = as_text(tasks.aligned_blocks([long]), width)
     assert max(map(len, shown.splitlines())) <= width
+
+
+@pytest.mark.parametrize(
+    ("ratio", "level"), [(1.02, "bad"), (1.0011, "bad"), (1.0009, "fact"), (0.9991, "fact"), (0.98, "good")]
+)
+def test_a_small_change_of_the_perplexity_is_neither_good_nor_bad(results: dict[str, Any], ratio: float, level: str) -> None:
+    one = results["divergence"]
+    interval = replace(one.perplexity_ratio.interval, low=ratio - 1e-5, high=ratio + 1e-5)
+    figure = replace(one.perplexity_ratio, value=ratio, interval=interval)
+    verdict = next(b for b in divergence.blocks(replace(one, perplexity_ratio=figure)) if isinstance(b, Verdict))
+    assert verdict.level == level
+    assert ("; below 0.1 % it counts as neither good nor bad." in verdict.text) == (level == "fact")

@@ -43,7 +43,7 @@ def context_curve(
         contexts: score with contexts of these lengths; the same tokens are scored under each: 512,1k,2k, where k
             is 1,024.
         per_context: also write one row per length of `contexts`: .tsv, .csv, .jsonl, .parquet, or - .
-        threads: how many; no number depends on it but for rounding.
+        threads: how many; does not change results, except by rounding.
         reading: how files are read; `document` says what is independent, behind intervals and tests.
         scoring: how the model scores, without a context; `stride`, tokens from one window to the next, is a quarter of the
             shortest length if not given. Each token is computed about L / stride times.

@@ -291,7 +291,7 @@ def word_surprisal(
         regions: measured in place of words: .tsv, .csv, .jsonl or .parquet, rows, or a data frame, with `text_id`, and
             `start` and `end` (bytes) or `text`, and a name in `region`.
         train: a text to count words in, for the columns `log_frequency` and `unseen`.
-        threads: how many; no number depends on it but for rounding.
+        threads: how many; does not change results, except by rounding.
         reading: how files are read.
         scoring: how the model scores; a network in memory takes what needs no loading.
         fields: those of both by name, as in `field="sentence", keep="condition", end="eos"`.

@@ -255,10 +255,10 @@ def opened(run: PathLike | Evaluation, *, check_seal: bool = True, work: PathLik
     if isinstance(run, Evaluation):
         if run.scores is None or (work is None and not isinstance(run.scores, PATHS)):
             raise UsageError(KEEP_SCORES)
-        kept = open_run(os.fspath(run.scores)) if isinstance(run.scores, PATHS) else run.scores(cast("PathLike", work))
-        if not math.isclose((kept.evaluation or {})["log_probability"], run.log_probability, rel_tol=_SAME):
+        again = open_run(os.fspath(run.scores)) if isinstance(run.scores, PATHS) else run.scores(cast("PathLike", work))
+        if not math.isclose((again.evaluation or {})["log_probability"], run.log_probability, rel_tol=_SAME):
             raise InputError(f"{run.model} or its text has changed since it was evaluated: {KEEP_SCORES}")
-        return kept
+        return again
     if not isinstance(run, PATHS):
         cure = ": save its columns segment, token and logprob with to_parquet" if hasattr(run, "to_parquet") else ""
         raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}{cure}")

@@ -143,7 +143,7 @@ def score_segments(
 
     Args:
         metric, references, hypotheses, sources, reading: as `score_files`.
-        threads: how many to use, all cores if None; no number depends on it.
+        threads: how many to use, all cores if None; does not change results.
         notes: called at the end with each thing that reading has to say.
         fields: those of `reading`, by name.
 

@@ -23,7 +23,7 @@ INTERRUPTED = 130
 
 
 _EPILOG = """\b
-In a pipe or a file, tables are rows with a tab between cells, and what stands around them begins with "# ".
+In a pipe or a file, the cells of a table are separated by tabs, and all other lines begin with "# ".
 
 \b
 Commands and options complete with the Tab key after this line in ~/.bashrc (zsh: zsh_source, ~/.zshrc):

@@ -55,8 +55,8 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
         try:
             made = report(runs, title="n-gram models of four orders", threads=threads)
             train = f"quickstart-train.txt.xz: {models['unigram'].record.training['events']:,} events"
-            head = dict(made.about) | {"training text": train, "command": "lmgauge quickstart"}
-            replace(made, about=tuple(head.items())).save(page)
+            head = (made.about[0], ("training text", train), ("command", "lmgauge quickstart"))
+            replace(made, about=head).save(page)
         except InputError as error:
             raise OutputError(f"{page}: the scores for it, in {folder.parent}, cannot be read back") from error
         except (MissingExtraError, OutputError) as error:

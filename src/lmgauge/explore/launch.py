@@ -72,7 +72,7 @@ def explore(
     scoring: ScoringOptions = ScoringOptions(),
     **fields: Any,
 ) -> None:
-    """Look at all of a run, or two of one text, in the browser, until interrupted: `lmgauge explore`.
+    """Browse one run, or two runs of the same text, until interrupted: `lmgauge explore`.
 
     Search, sort, filter, compare, and score text that you type. Local only; the link contains an access token. Press
     Ctrl-C to stop.

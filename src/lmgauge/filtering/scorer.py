@@ -55,7 +55,7 @@ class Scorer:
         by: the field or column whose value chooses the model, such as the language.
         errors: "reject" gives what cannot be scored a reason in place of figures; "fail" raises.
         scoring: how models score; see `ScoringOptions`. In `tokenizer`, "{name}" stands for the name of the model.
-        threads: how many; no figure of an n-gram model depends on it.
+        threads: how many; does not change figures of n-gram models.
 
     Attributes:
         settings: how records are read, which decides the figures.

@@ -231,7 +231,7 @@ class ScoresStrings(Traits):
         Args:
             segments: blocks of text, e.g. a `Corpus`.
             spans: whether to fill the column `ends`, in bytes.
-            threads: blocks scored at a time; no number depends on it.
+            threads: blocks scored at a time; does not change results.
 
         Raises:
             InputError: the text cannot be scored.

@@ -203,12 +203,13 @@ def _number_axis(
     if not nice:
         scale["padding"] = 8
     axis: Spec = {"title": title, "grid": grid, "domain": not grid, "ticks": not grid, "labelFlush": False}
+    axis |= {"labelOverlap": "greedy", "labelSeparation": 6}
     if channel == "y":
         axis["titlePadding"] = 14  # other fonts are wider than the one at hand
     if log:
         scale = {"type": "log", "domain": list(ends), "nice": False, **({} if nice else {"padding": 8})}
         decades = math.log10(ends[1] / ends[0])
-        axis |= {"labelExpr": _LOG_LABELS, "labelOverlap": "greedy", "labelSeparation": 6}
+        axis |= {"labelExpr": _LOG_LABELS}
         first, last = math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1]))
         if decades >= 2:
             axis["values"] = [10.0**power for power in range(first, last + 1, max(1, (last - first) // 8))]

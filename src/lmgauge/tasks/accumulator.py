@@ -41,7 +41,7 @@ class Accumulator:
         Args:
             metric: with its options.
             keep_segments: keep the statistics of each segment, for `interval`; without, memory does not grow.
-            threads: how many score; no number depends on it.
+            threads: how many score; does not change results.
         """
         self.metric = metric
         self.references: int | None = 0

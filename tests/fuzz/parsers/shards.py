@@ -1,4 +1,4 @@
-"""Shards of evaluations, overlaps and task metrics, and folders of filtered files, changed, most sealed anew: merged.
+"""Shards of evaluations and overlaps, and folders of filtered files, changed, most sealed anew: merged.
 
 Who makes the seals anew may have other numbers merged; what is wrong in itself, or is of another text, is refused.
 """
@@ -35,7 +35,6 @@ def prepare(folder: Path) -> Attempt:
     lines = {
         "evaluation": ["eval", *model, str(text), "--columns", "entropy,rank"],
         "overlap": ["overlap", str(other), str(text), "--ngram", "2"],
-        "task": ["bleu", str(text), str(other)],
     }
     whole = dict[str, Files]()
     for kind, line in lines.items():

@@ -45,7 +45,7 @@ class EvaluationJob:
         by_group: also evaluate each group.
         columns: what to keep of each whole distribution, see `Outputs`.
         scoring: how a model named by its path scores.
-        threads: how many; no number depends on it, but the last bits of networks.
+        threads: how many; does not change results (networks: last digits only).
 
     Example:
         >>> import lmgauge, tempfile

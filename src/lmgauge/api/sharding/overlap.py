@@ -37,7 +37,7 @@ class OverlapJob:
         train: training text: a path, several, or a `Corpus`; whole text files and records are what is shared out.
         test: test text, which every shard holds in memory.
         settings: what counts as overlap.
-        threads: how many; no result depends on it.
+        threads: how many; does not change results.
 
     Example:
         >>> import lmgauge, tempfile

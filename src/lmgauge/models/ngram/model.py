@@ -168,7 +168,7 @@ class NgramModel(ScoresStrings, StepsWords):
             segments: blocks of text.
             events: which events to look at, by number, ascending; all if None.
             spans: whether the rows get byte spans.
-            threads: blocks scored at a time; no value depends on it.
+            threads: blocks scored at a time; does not change results.
 
         Raises:
             InputError: the text contains a reserved token that is refused.

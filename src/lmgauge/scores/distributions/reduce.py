@@ -45,7 +45,7 @@ def reduce(
         reductions: what to keep.
         events: which events to look at, by number; all if None. The batches have rows for no others.
         spans: whether to fill the column `ends`, in bytes.
-        threads: how many to compute with; no value depends on it but for rounding.
+        threads: how many to compute with; does not change results, except by rounding.
 
     Raises:
         InputError: the text cannot be scored.

@@ -161,7 +161,7 @@ class MixtureModel(Displayable, ScoresStrings):
         Args:
             segments: blocks of text, e.g. a `Corpus`.
             spans: whether to fill the column `ends`, in bytes.
-            threads: how many; no score depends on it.
+            threads: how many; does not change scores.
 
         Raises:
             InputError: the components cut the text into different events.

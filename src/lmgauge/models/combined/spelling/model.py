@@ -117,7 +117,7 @@ class SpelledModel(Displayable, WrappedModel):
         Args:
             segments: blocks of text, e.g. a `Corpus`.
             spans: not used: they are always filled, as words are spelled from them.
-            threads: how many; no score depends on it.
+            threads: how many; does not change scores.
 
         Raises:
             InputError: the text cannot be scored.
