@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def test_what_is_refused(tmp_path: Path, text: Path) -> None:
     log = written(tmp_path, KENLM, "log")
     with pytest.raises(UsageError, match="would replace what this command reads"):
         lmgauge.import_scores(log, log)
-    with pytest.raises(UsageError, match="files are paths of what a program wrote, not int"):
+    with pytest.raises(UsageError, match="files are paths of what a program wrote, or a data frame, not int"):
         lmgauge.import_scores(3, tmp_path / "run")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="output is the path of a run folder, not NoneType"):
         lmgauge.import_scores(log, None)  # type: ignore[arg-type]
@@ -118,14 +119,79 @@ def test_two_columns_of_a_table_are_compared(tmp_path: Path) -> None:
 
 def test_what_is_no_run_is_told_what_to_do(tmp_path: Path) -> None:
     model = lmgauge.train("witten-bell", Corpus.from_strings(TRAIN), order=2)
-    evaluations = lmgauge.evaluate({"a": model, "b": model}, texts=TRAIN)
+    evaluations = lmgauge.evaluate({"a": model, "b": model}, texts=iter(TRAIN))  # which can be read once
     with pytest.raises(UsageError, match=r'figures only: keep the scores with evaluate\(..., output="runs"\)'):
-        lmgauge.compare(evaluations)  # type: ignore[arg-type]
+        lmgauge.compare(evaluations)
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(UsageError, match="not DataFrame: save its columns segment, token and logprob with to_parquet"):
+    with pytest.raises(UsageError, match="not DataFrame: make it one with import_scores"):
         lmgauge.compare([pandas.DataFrame()] * 2)  # type: ignore[list-item]
     model.save(tmp_path / "wb2")
     with pytest.raises(InputError, match=r"wb2 is a model: score a text with it first: `lmgauge eval -m .*wb2 TEXT -o RUN`"):
         lmgauge.read_run(tmp_path / "wb2")
     with pytest.raises(InputError, match=r"x.html: no such run; `lmgauge eval -m MODEL TEXT -o RUN` makes one"):
         lmgauge.read_run(tmp_path / "x.html")
+
+
+# -- models side by side in one table ------------------------------------------------------------------------------------
+SCORES = [
+    (d, s, word, -1.0 - (d * s) % 3, -1.25 - (d * s) % 3) for d in range(6) for s in range(2) for word in ("the", "cat")
+]
+TWO_MODELS = "doc,segment,token,a,b\n" + "".join(f"d{d},{s},{word},{a},{b}\n" for d, s, word, a, b in SCORES)
+
+
+def _frame() -> Any:
+    pandas = pytest.importorskip("pandas")
+    names = ["doc", "segment", "token", "a", "b"]
+    return pandas.DataFrame([dict(zip(names, row, strict=True)) for row in SCORES]).astype({"doc": str})
+
+
+def test_each_column_of_a_table_is_a_run(tmp_path: Path) -> None:
+    table, runs = written(tmp_path, TWO_MODELS, "x.csv"), tmp_path / "runs"
+    ok("import", table, "--logprob", "a", "--logprob", "b", "--log-unit", "nats", "-o", runs)
+    answer = ok("compare", runs / "a", runs / "b", "-v")
+    assert "perplexity (shared events)" in answer.output
+    assert "6 documents (column document) are taken as independent" in answer.output
+    both = lmgauge.import_scores(_frame(), tmp_path / "frames", logprob=["a", "b"], log_unit="nats")
+    assert [one.model for one in both] == ["a", "b"]
+    assert both[1].perplexity == pytest.approx(both[0].perplexity * math.exp(0.25))
+    [comparison] = lmgauge.compare(both)
+    [same] = lmgauge.compare([runs / "a", runs / "b"])
+    assert comparison.differences[0].difference == same.differences[0].difference
+
+
+def test_one_column_is_one_run(tmp_path: Path) -> None:
+    table = written(tmp_path, TWO_MODELS, "x.csv")
+    ok("import", table, "--logprob", "a", "--log-unit", "nats", "-o", tmp_path / "run")
+    assert (tmp_path / "run" / "evaluation.json").exists()
+    assert lmgauge.import_scores(table, tmp_path / "run", logprob="a", log_unit="nats").events == len(SCORES)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [("nan", "is NaN"), ("0.5", "is '0.5'; it must be the logarithm of a probability"), ("", "'' is not a number")],
+)
+def test_what_is_no_log_probability_is_refused_with_its_place(tmp_path: Path, value: str, words: str) -> None:
+    lines = TWO_MODELS.splitlines(keepends=True)
+    lines[3] = lines[3].rpartition(",")[0] + f",{value}\n"
+    table = written(tmp_path, "".join(lines), "x.csv")
+    with pytest.raises(InputError) as error:
+        lmgauge.import_scores(table, tmp_path / "run", logprob=["a", "b"], log_unit="nats")
+    assert "x.csv, line 4, column 'b': " in str(error.value)
+    assert words in str(error.value)
+
+
+def test_positive_log_probabilities_are_not_taken_for_surprisals(tmp_path: Path) -> None:
+    table = written(tmp_path, TWO_MODELS.replace("-", "").replace(",b\n", ",nll_b\n"), "x.csv")
+    with pytest.raises(InputError, match=r"line 2, column 'a': a log-probability is '1\.0'"):
+        lmgauge.import_scores(table, tmp_path / "run", logprob="a", log_unit="nats")
+    assert lmgauge.import_scores(table, tmp_path / "run", logprob="nll_b", log_unit="nats").perplexity > 1
+
+
+def test_columns_that_would_be_one_folder_and_a_name_for_two_are_refused(tmp_path: Path) -> None:
+    table = written(tmp_path, TWO_MODELS, "x.csv")
+    with pytest.raises(UsageError, match="two models are called 'a'"):
+        lmgauge.import_scores(table, tmp_path / "runs", logprob=["a", "a"], log_unit="nats")
+    with pytest.raises(UsageError, match="a name is of one model"):
+        lmgauge.import_scores(table, tmp_path / "runs", logprob=["a", "b"], log_unit="nats", name="x")
+    with pytest.raises(UsageError, match=r'make it one with import_scores\(frame, "runs", logprob=\["a", "b"\]\)'):
+        lmgauge.compare([_frame(), _frame()])

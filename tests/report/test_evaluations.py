@@ -75,7 +75,7 @@ def test_a_signature_is_one_line_and_said_once(result: Evaluation) -> None:
 def test_the_reasons_of_bounds_are_said_once(result: Evaluation) -> None:
     bound = replace(result, bits_per_byte_is_bound=True, bound_reasons=["one thing", "another"])
     notes = list(footnotes([result, bound, replace(bound, group="g")]))
-    assert notes[0] == "≥: lower bound, as one thing and another."
+    assert notes[0] == "≥ is a lower bound: one thing and another."
 
 
 def test_where_no_figure_shows_a_bound_none_is_explained(result: Evaluation) -> None:
@@ -110,7 +110,7 @@ def test_where_nothing_is_known_of_an_interval_nothing_is_said(result: Evaluatio
 
 
 @pytest.mark.parametrize(
-    ("tokenizer", "cure"), [("character", "--vocabulary spelled"), ("byte", "--words of all bytes, <0x00> to <0xFF>,")]
+    ("tokenizer", "cure"), [("character", "--vocabulary spelled"), ("byte", "--words of all bytes, <0x00> to <0xFF>")]
 )
 def test_a_bound_by_few_unseen_events_is_not_called_none_and_has_its_cure(tokenizer: str, cure: str) -> None:
     model = lmgauge.train("witten-bell", Corpus.from_strings(["abc"]), order=2, tokenizer=tokenizer)
@@ -118,4 +118,4 @@ def test_a_bound_by_few_unseen_events_is_not_called_none_and_has_its_cure(tokeni
     assert found.bits_per_byte_is_bound
     shown = as_text(blocks([found]), 200)
     assert "< 0.01 %" in shown
-    assert f"; training with {cure} makes bits exact." in " ".join(shown.split())
+    assert f"(for exact bits, train with {cure})." in " ".join(shown.split())

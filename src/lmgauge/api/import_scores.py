@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union, overload
 
 from lmgauge.api.inputs import PATHS, PathLike, Text, refuse_output, text_read
 from lmgauge.base.choices import LogUnit, Program
@@ -13,42 +13,56 @@ from lmgauge.base.errors import UsageError
 from lmgauge.settings import ReadingOptions
 
 if TYPE_CHECKING:
-    from lmgauge.results import Evaluation
+    from pandas import DataFrame
+
+    from lmgauge.results import Evaluation, Evaluations
+
+LoggedFiles = Union[PathLike, Sequence[PathLike], "DataFrame"]
+"""What a program wrote."""
 
 
+@overload
+def import_scores(files: LoggedFiles, output: PathLike, *, logprob: str | None = None, **options: Any) -> Evaluation: ...
+@overload
+def import_scores(
+    files: LoggedFiles, output: PathLike, *, logprob: list[str] | tuple[str, ...], **options: Any
+) -> Evaluations: ...
 @verb
 def import_scores(
-    files: PathLike | Sequence[PathLike],
+    files: LoggedFiles,
     output: PathLike,
     *,
     program: Program | None = None,
     log_unit: LogUnit | None = None,
-    logprob: str | None = None,
+    logprob: str | Sequence[str] | None = None,
     text: Text | None = None,
     name: str = "",
     reading: ReadingOptions = ReadingOptions(),
     **fields: Any,
-) -> Evaluation:
+) -> Evaluation | Evaluations:
     """Make a run folder of what another program scored: `lmgauge import`.
 
     It reads logs of lm-evaluation-harness (--log_samples), vLLM, completions servers, llama.cpp's perplexity, SRILM
     (-debug 2), KenLM (query -v word) or minicons; or a table of tokens, whose column of scores `logprob` names.
 
     Args:
-        files: output of the program: a path, or several, in the order of the text.
-        output: run folder to write; `compare`, `audit`, `diagnose`, `report` and `explore` read it.
+        files: output of the program: a path, or several, in the order of the text; in Python also a data frame.
+        output: run folder to write, or one of runs, one for each of several columns; `compare`, `audit`, `diagnose`,
+            `report` and `explore` read it.
         program: the program that wrote the files; recognized by their content if not given. One of
             lm-evaluation-harness, vllm, openai, llama.cpp, srilm, kenlm, minicons, score-table.
         log_unit: unit of the scores, where neither the program nor the file says it.
-        logprob: the column of a table with the log-probabilities of tokens; the table is CSV or TSV of no program, with a
-            column token, word or piece, and perhaps one that tells sentences apart, such as segment or sentence_id.
+        logprob: the column of a table with the log-probabilities of tokens, or several, which are one model each; the
+            table is of no program, with a column token, word or piece, and perhaps one that tells sentences apart, such
+            as segment or sentence_id, and one of documents, such as document or doc_id.
         text: the text that was scored; gives tokens their places, and bits per word, character and byte.
         name: name of the model; that of the log or its file if empty.
         reading: how the text is read.
         fields: those of `reading`, by name.
 
     Returns:
-        The numbers of the run. Its notes say what the program left out.
+        The numbers of the run, `Evaluations` of a list of columns; `compare` takes these. Their notes say what the
+        program left out.
 
     Raises:
         InputError: a file is not what the program writes, or is not about the text; the message says where.
@@ -56,7 +70,7 @@ def import_scores(
 
     Shell:
         lmgauge import query.txt --text test.txt -o run/
-        lmgauge import tokens.csv --logprob model_a --log-unit nats -o a/
+        lmgauge import tokens.csv --logprob model_a --logprob model_b --log-unit nats -o runs/
 
     Example:
         >>> import tempfile
@@ -70,15 +84,27 @@ def import_scores(
     """
     from pathlib import Path
 
+    import pyarrow as pa
+
     from lmgauge.evaluation.imported_run import import_run
+    from lmgauge.evaluation.results import Evaluations
+    from lmgauge.evaluation.runs import run_targets
+    from lmgauge.scores.imports.log import LogFile
     from lmgauge.scores.imports.programs import open_logs
 
-    paths = [files] if isinstance(files, PATHS) else files
+    frame = hasattr(files, "columns")
+    paths = [] if frame else [files] if isinstance(files, PATHS) else files
     if not isinstance(paths, Sequence) or not all(isinstance(path, PATHS) for path in paths):
-        raise UsageError(f"files are paths of what a program wrote, not {type(files).__name__}")
+        raise UsageError(f"files are paths of what a program wrote, or a data frame, not {type(files).__name__}")
     if not isinstance(output, PATHS):
         raise UsageError(f"output is the path of a run folder, not {type(output).__name__}")
     corpus = text_read(text, reading)
     refuse_output(output, paths, corpus)
-    logs = open_logs(list(map(Path, paths)), program, log_unit, logprob)
-    return import_run(logs, os.fspath(output), corpus=corpus, name=name)
+    logged = [LogFile(Path("data frame"), pa.table(files))] if frame else [LogFile(Path(path)) for path in paths]
+    if logprob is None or isinstance(logprob, str):
+        return import_run(open_logs(logged, program, log_unit, logprob), os.fspath(output), corpus=corpus, name=name)
+    if name:
+        raise UsageError("a name is of one model, and each column of several has its own: leave it out")
+    folders = zip(logprob, run_targets(os.fspath(output), logprob), strict=True)
+    runs = ((open_logs(logged, program, log_unit, column), folder) for column, folder in folders)
+    return Evaluations(tuple(import_run(logs, folder, corpus=corpus) for logs, folder in runs))

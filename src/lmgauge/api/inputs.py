@@ -260,7 +260,7 @@ def opened(run: PathLike | Evaluation, *, check_seal: bool = True, work: PathLik
             raise InputError(f"{run.model} or its text has changed since it was evaluated: {KEEP_SCORES}")
         return again
     if not isinstance(run, PATHS):
-        cure = ": save its columns segment, token and logprob with to_parquet" if hasattr(run, "to_parquet") else ""
+        cure = ': make it one with import_scores(frame, "runs", logprob=["a", "b"])' if hasattr(run, "columns") else ""
         raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}{cure}")
     return open_run(os.fspath(run), check_seal=check_seal)
 

@@ -109,6 +109,7 @@ NAMED_NUMBERS = Parsed("NAME=X[,...]", read_named_numbers)
 _LIST = Parsed("LIST", lambda word: word.split(","))
 PARSERS: dict[str, click.ParamType[Any]] = {
     "context": click.STRING,
+    "logprob": click.STRING,
     "tokens": Parsed("TEXT", str),
     "p": _LIST,
     "q": _LIST,

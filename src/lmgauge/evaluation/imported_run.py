@@ -45,7 +45,7 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
             origin = replace(origin, documents_by=corpus.report.documents_by)
         with RunFolders(output, [origin.model]) as folders:
             result = evaluate_scores(_written(table, folders, output), origin=origin, corpus=corpus)
-            result = replace(result, notes=[*_notes(logs), *result.notes])
+            result = replace(result, notes=[*_notes(logs), *result.notes], scores=output)
             settings["import"] = {
                 "program": logs.program,
                 "log_unit": logs.log.unit,

@@ -116,7 +116,11 @@ def run_settings(
 
 def run_targets(output: str | Path, names: Sequence[str]) -> list[Path]:
     """Return the run folder of each model: the output itself, or with several models one of its own in it."""
-    return [Path(output)] if len(names) == 1 else [Path(output) / folder_named(name) for name in names]
+    own = [folder_named(name) for name in names]
+    twice = next((name for name in own if own.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two models are called {twice!r}, which would be one folder: evaluate each on its own")
+    return [Path(output)] if len(names) == 1 else [Path(output) / name for name in own]
 
 
 class RunFolders:
@@ -124,10 +128,6 @@ class RunFolders:
 
     def __init__(self, output: str | Path, names: Sequence[str]) -> None:
         self._names = names
-        own = [folder_named(name) for name in names]
-        twice = next((name for name in own if own.count(name) > 1), None)
-        if twice is not None:
-            raise UsageError(f"two models are called {twice!r}, which would be one folder: evaluate each on its own")
         self._targets = run_targets(output, names)
         self._stack, self._tables = ExitStack(), ExitStack()
         self._metadata: list[dict[str, object]] = [{"model": name} for name in names]

@@ -55,7 +55,7 @@ def figures_of(comparison: Comparison) -> Iterator[doc.Block]:
         yield _figures(comparison)
     independence = [f"95 % intervals and p-values: {comparison.independence}."] if comparison.independence else []
     about = [] if comparison.p_value_holm is None else [_ABOUT]
-    yield from doc.notes([*independence, *about, *comparison.notes])
+    yield from doc.notes([*comparison.notes, *independence, *about])
 
 
 def charts_of(comparisons: Sequence[Comparison]) -> Iterator[doc.ChartData]:
@@ -105,7 +105,7 @@ def _comparable(comparison: Comparison) -> Iterator[str]:
         yield f"{which}: comparable" if comparable else f"{which}: NOT comparable: {'; '.join(reasons)}"
     nearest = next((verdict.nearest for verdict in comparison.verdicts if verdict.nearest), None)
     if nearest and not any(verdict.comparable for verdict in comparison.verdicts):
-        yield f"nearest comparable figure: {nearest}"
+        yield f"compared instead: {nearest}"
     if comparison.part == EXACT_PART and comparison.bytes is not None and comparison.bytes_in_all:
         share = percent(comparison.bytes / comparison.bytes_in_all, 1)
         yield f"compared below: {comparison.bytes:,} of {comparison.bytes_in_all:,} bytes ({share})"

@@ -57,7 +57,7 @@ def test_an_unknown_unit_is_asked_for(tmp_path: Path, content: str) -> None:
         ('[[["a", -1.5]], [["b", "x"]]]', "item 2: 'x' is not a number"),
         ('[[["a", -1.5]], ["b"]]', "item 2: is not a list of tokens with their scores"),
         ("token,surprisal\na\n", "log:2: 1 column, where the first line has 2"),
-        ("token,surprisal\na,x\n", "line 2: 'x' is not a number"),
+        ("token,surprisal\na,x\n", "line 2, column 'surprisal': 'x' is not a number"),
     ],
 )
 def test_other_values_are_refused(tmp_path: Path, content: str, words: str) -> None:
@@ -101,7 +101,7 @@ def test_a_table_of_unknown_columns_is_told_the_recipe(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv"
     path.write_text(TWO, encoding="utf-8", newline="\n")
     with pytest.raises(
-        InputError, match=r"columns 'segment', 'token', 'model_a', 'model b_bits'; name the one .* --logprob COLUMN"
+        InputError, match=r"columns 'segment', 'token', 'model_a', 'model b_bits'; name those .* --logprob COLUMN"
     ):
         open_logs([path])
     with pytest.raises(InputError, match=r"another table is imported first: `lmgauge import .*x.tsv --logprob COLUMN"):

@@ -176,13 +176,10 @@ def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slice
     if part == EXACT_PART:
         for run, tally in zip(sums.runs, sums.facts.totals, strict=True):
             if tally.events[OOV]:
-                yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which favors it"
+                yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which is an advantage"
     vocabularies = {run.origin.fingerprints.get("vocabulary", run.name) for run in sums.runs}
     if part == SHARED_EVENTS and len(vocabularies) > 1:
-        yield (
-            "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "
-            "with fewer words is favored here"
-        )
+        yield "the model with the smaller vocabulary has an advantage here"
 
 
 def compare(

@@ -17,8 +17,11 @@ from lmgauge.base.escaping import first_few, visible
 from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, score_of
 
 _TOKENS = ("token", "word", "piece")
+_DOCUMENTS = ("document", "document_id", "doc_id", "doc")
 _SENTENCES = ("sentence_id", "sent_id", "sentid", "sentence", "segment", "item", "text_id", "id")
 _SCORE = re.compile(r"(?i)(neg_?log_?prob|surprisal|log_?prob(?:ability)?|score)(?:[_ (]*(nats|bits|log10|base_?two)\)?)?")
+_OPPOSITE = re.compile("(?i)surprisal|neg|nll|loss")
+"""Names of columns that may hold surprisals; what else was named as log-probabilities holds these."""
 _BITS = ("base_two", "basetwo", "bits")
 _FIRST = "{:,} first tokens have the score 0, which is minicons' sign for none; they are not scored"
 _ASK = "name the unit with --log-unit nats or --log-unit bits (minicons: nats, with base_two bits)"
@@ -38,16 +41,18 @@ def is_table(names: Sequence[str]) -> bool:
 def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
     """Yield the sentences of a file of scores."""
     sentences = _of_json(file) if file.head.lstrip()[:1] == b"[" and not log.column else _of_table(file, log)
-    sign = 0
-    for where, pieces, values in sentences:
+    sign = 1 if log.column and not _OPPOSITE.search(log.column) else 0
+    for where, document, pieces, values, places in sentences:
         if log.unit is None:
             raise UsageError(f"{where}: the file does not say the unit of its scores; {_ASK}")
         sign = sign or _sign(values, where)
         # The first token of a model that has no BOS token, or the BOS token itself.
         missing = values[:1] == [0.0]
         log.remark(_FIRST, int(missing))
-        scores: list[float | None] = [log.nats(sign * value, where) if value else 0.0 for value in values]
-        yield LoggedSegment(where, pieces, [None, *scores[1:]] if missing else scores)
+        scores: list[float | None] = [
+            log.nats(sign * value, place) if value else 0.0 for value, place in zip(values, places, strict=True)
+        ]
+        yield LoggedSegment(where, pieces, [None, *scores[1:]] if missing else scores, document=document)
 
 
 def _sign(values: Sequence[float], where: str) -> int:
@@ -61,7 +66,8 @@ def _sign(values: Sequence[float], where: str) -> int:
     return 0
 
 
-_Sentence = tuple[str, list[str], list[float]]
+_Sentence = tuple[str, str | None, list[str], list[float], list[str]]
+"""Where it is, its document, its tokens, their scores, and where each score is."""
 
 
 def _of_json(file: LogFile) -> Iterator[_Sentence]:
@@ -75,7 +81,8 @@ def _of_json(file: LogFile) -> Iterator[_Sentence]:
     for where, sentence in everything:
         if not _is_sentence(sentence):
             raise InputError(f"{where}: is not a list of tokens with their scores, [[TOKEN, SCORE], ...]")
-        yield where, [pair[0] for pair in sentence], [score_of(pair[1], where) for pair in sentence]
+        values = [score_of(pair[1], where) for pair in sentence]
+        yield where, None, [pair[0] for pair in sentence], values, [where] * len(values)
 
 
 def _is_sentence(value: Any) -> bool:
@@ -91,25 +98,26 @@ class _Columns(NamedTuple):
 
     token: str
     score: str
-    sentence: str | None
+    groups: tuple[str | None, str | None]  # of documents, and of sentences
     unit: LogUnit | None
 
 
 def _columns(names: Sequence[str], chosen: str = "") -> _Columns | None:
     # Columns of a table by their names, that of scores as chosen; None if it has no tokens or no scores.
     own = {name.lower(): name for name in reversed(names)}
-    token, sentence = (next((own[name] for name in known if name in own), None) for known in (_TOKENS, _SENTENCES))
+    known = (_TOKENS, _DOCUMENTS, _SENTENCES)
+    token, *groups = (next((own[name] for name in names if name in own), None) for names in known)
     scores = [name for name in names if (name == chosen if chosen else _SCORE.fullmatch(name))]
     if token is None or not scores:
         return None
     units = {name: match[2].lower() for name in scores if (match := _SCORE.fullmatch(name)) and match[2]}
     score = next(iter(units), scores[0])
     unit: Any = "bits" if units.get(score) in _BITS else units.get(score)
-    return _Columns(token, score, sentence, unit)
+    return _Columns(token, score, (groups[0], groups[1]), unit)
 
 
 def _of_table(file: LogFile, log: Log) -> Iterator[_Sentence]:
-    # Sentences of a table: rows that follow each other with the same sentence.
+    # Sentences of a table: rows that follow each other with the same document and the same sentence.
     names = file.columns()
     columns = _columns(names, log.column)
     if columns is None:
@@ -120,11 +128,13 @@ def _of_table(file: LogFile, log: Log) -> Iterator[_Sentence]:
     if columns.unit is not None:
         log.remark(f"the unit is {columns.unit}, as the column {visible(columns.score.lower())!r} says")
         log.states(columns.unit, f"column {columns.score.lower()!r}")
-    for _, rows in groupby(file.rows(), key=lambda row: None if columns.sentence is None else row.fields[columns.sentence]):
+    column = f", column {visible(columns.score)!r}"
+    for (document, _), rows in groupby(file.rows(), lambda row: [name and row.fields[name] for name in columns.groups]):
         part = list(rows)
-        where = f"{file.path}, line {part[0].number}"
-        values = [score_of(row.fields[columns.score], f"{file.path}, line {row.number}") for row in part]
-        yield where, [str(row.fields[columns.token]) for row in part], values
+        places = [f"{file.path}, line {row.number}{column}" for row in part]
+        values = [score_of(row.fields[columns.score], place) for row, place in zip(part, places, strict=True)]
+        tokens = [str(row.fields[columns.token]) for row in part]
+        yield f"{file.path}, line {part[0].number}", document and str(document), tokens, values, places
 
 
 OUTPUT = ProgramOutput(recognizes, parse)

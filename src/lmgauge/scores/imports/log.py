@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, starmap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmgauge.base.choices import Format, LogUnit
 from lmgauge.base.errors import InputError, UsageError
@@ -25,6 +26,9 @@ from lmgauge.records.separated import Reader as SeparatedReader
 from lmgauge.records.sources import Source, find_sources
 from lmgauge.scores.spans import Piece
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 TO_NATS: dict[LogUnit, Callable[[float], float]] = {"nats": float, "bits": bits_to_nats, "log10": log10_to_nats}
 _ROUNDING = 1e-4  # nats: programs round a certain event to a little more than probability one
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -33,6 +37,7 @@ _LARGEST_VALUE = 1 << 28
 """Bytes of a JSON value that is held at a time."""
 _LONGEST_CELL = 1 << 22
 _CHUNK = 1 << 20
+_ROWS = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class LogFile:
     """A file that a program wrote."""
 
     path: Path
+    frame: pa.Table | None = None  # a data frame in place of it
 
     @cached_property
     def source(self) -> Source:
@@ -48,7 +54,9 @@ class LogFile:
 
     @cached_property
     def head(self) -> bytes:
-        """Return the first bytes, by which the program is recognized."""
+        """Return the first bytes, by which the program is recognized; of a data frame none."""
+        if self.frame is not None:
+            return b""
         head = next(read_chunks(self.source, HEAD_BYTES), b"")[:HEAD_BYTES]
         if not head.strip():
             raise InputError(f"{self.path}: is empty")
@@ -56,6 +64,8 @@ class LogFile:
 
     def columns(self) -> list[str]:
         """Return the names of the columns, if it is a table; the fields of its first record, if it has some."""
+        if self.frame is not None:
+            return [str(name) for name in self.frame.column_names]
         reader = self._reader()
         if isinstance(reader, SeparatedReader):
             return reader.names(self.head)
@@ -66,6 +76,9 @@ class LogFile:
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of a table."""
+        if self.frame is not None:
+            rows = chain.from_iterable(part.to_pylist() for part in self.frame.to_batches(_ROWS))
+            return starmap(Row, enumerate(rows, 1))
         return self._reader().rows()
 
     def _reader(self) -> RecordReader:

@@ -53,23 +53,24 @@ class Logs:
 
 
 def open_logs(
-    paths: Sequence[Path], program: str | None = None, log_unit: LogUnit | None = None, logprob: str | None = None
+    paths: Sequence[Path | LogFile], program: str | None = None, log_unit: LogUnit | None = None, logprob: str | None = None
 ) -> Logs:
     """Open files that a program wrote."""
     if not paths:
         raise UsageError("name the files that a program wrote")
     if logprob is not None and program not in (None, "minicons"):
         raise UsageError(f"logprob names a column of a table; output of {program} is none: leave one of the two out")
-    files = tuple(map(LogFile, paths))
+    files = tuple(path if isinstance(path, LogFile) else LogFile(path) for path in paths)
     for file in files:
         _ = file.head  # a file that cannot be read is known before the first is parsed
     log = Log(log_unit, column=logprob or "", model=logprob or "")
-    chosen = program if logprob is None else "minicons"
+    chosen = "minicons" if logprob is not None or files[0].frame is not None else program
     for file in files if chosen is None else ():
         own = _recognized(file)
         chosen = chosen or own
         if own != chosen:
-            raise UsageError(f"{paths[0]} is of {chosen}, and {file.path} of {own}: import the files of each on their own")
+            first = files[0].path
+            raise UsageError(f"{first} is of {chosen}, and {file.path} of {own}: import the files of each on their own")
     assert chosen is not None
     logs = Logs(chosen, files, log)
     if logs.output.parse is None:
@@ -92,8 +93,8 @@ def _recognized(file: LogFile) -> str:
         return of_plugin
     if names and format_of(file.path) != "text":
         raise InputError(
-            f"{file.path}: is a table with the columns {first_few(names)}; name the one with the "
-            f"log-probabilities of tokens: lmgauge import {file.path} --logprob COLUMN --log-unit nats -o RUN"
+            f"{file.path}: is a table with the columns {first_few(names)}; name those with the log-probabilities of tokens: "
+            f"lmgauge import {file.path} --logprob COLUMN --logprob COLUMN --log-unit nats -o RUNS"
         )
     raise InputError(
         f"{file.path}: is not output that lmgauge knows ({', '.join(PROGRAMS)}); name the program with --program, or "
