@@ -86,6 +86,15 @@ def test_where_no_figure_shows_a_bound_none_is_explained(result: Evaluation) -> 
     assert any("lower bound" in note for note in footnotes([infinite, replace(infinite, zero_probability_events=0)]))
 
 
+def test_notes_that_differ_in_shares_are_one_note(result: Evaluation) -> None:
+    notes = {"a": "of 8 words 7.7 % take 16.4 % of the bits", "b": "of 8 words 7.7 % take 9.1 % of the bits"}
+    results = [replace(result, model=name, notes=(note,), interval=None) for name, note in notes.items()]
+    assert "of 8 words 7.7 % take 9.1 to 16.4 % of the bits" in list(footnotes(results))
+    assert "a: of 8 words 7.7 % take 16.4 % of the bits" in list(
+        footnotes([results[0], replace(results[0], model="c", notes=())])
+    )
+
+
 def test_a_note_names_its_models_where_it_is_not_about_all(result: Evaluation) -> None:
     first, second = (replace(result, model=name, notes=["of all"]) for name in ("a", "b"))
     second = replace(second, notes=["of all", "of one"])

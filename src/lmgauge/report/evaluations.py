@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from lmgauge.evaluation.results import Evaluation, comparison_notes
 from lmgauge.numerics.figures import FIGURES, Figure
@@ -131,14 +133,23 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
 
 
 def _notes(results: Sequence[Evaluation]) -> Iterator[str]:
-    # Notes of the results, each once, with the models it is about where it is not about all of them.
+    # Notes of the results, each once, with the models it is about where it is not about all of them. Those that differ in
+    # shares are one: "takes 16.4 % of the bits", "takes 19.1 % of the bits" -> "takes 16.4 to 19.1 % of the bits".
     models = dict.fromkeys(result.model for result in results)
-    about: dict[str, dict[str, None]] = {}
+    about: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
     for result in results:
         for note in result.notes:
-            about.setdefault(note, {})[result.model] = None
-    for note, names in about.items():
+            parts = _SHARE.split(note)
+            about.setdefault(tuple(parts[::2]), []).append((result.model, parts[1::2]))
+    for words, those in about.items():
+        names = dict.fromkeys(name for name, _ in those)
+        ranges = [list(dict.fromkeys(sorted(column, key=float))) for column in zip(*(own for _, own in those), strict=True)]
+        shown = [" to ".join((own[0], own[-1])[: len(own)]) for own in ranges]
+        note = "".join(word + share for word, share in zip_longest(words, shown, fillvalue=""))
         yield note if len(names) == len(models) else f"{', '.join(names)}: {note}"
+
+
+_SHARE = re.compile(r"(\b[0-9]+(?:\.[0-9]+)?)(?= %)")
 
 
 def _independence(results: Sequence[Evaluation]) -> Iterator[str]:
