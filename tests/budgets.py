@@ -3,6 +3,8 @@
     python -m tests.budgets            # the table: room, lines, budget, target
     python -m tests.budgets --lower    # bring `budgets.toml` down to what there is now; nothing is ever raised by it
 
+A budget of lines or files has a hundredth to spare, so that who mends a fault need not raise it.
+
 Code lines are lines that are not blank, a comment or part of a docstring. Who raises a budget lowers another, or says in the
 changelog why not.
 """
@@ -185,6 +187,10 @@ def _lowered(now: Mapping[str, int], budget: Mapping[str, int]) -> dict[str, int
     return {name: min(most, now.get(name, 0)) for name, most in budget.items()}
 
 
+def _spared(now: Mapping[str, int]) -> dict[str, int]:
+    return {name: count + count // 100 for name, count in now.items()}
+
+
 def lower() -> None:
     """Write the table anew, each figure the smaller one of budget and present, and what is gone left out."""
     rooms, whole = weigh()
@@ -192,8 +198,8 @@ def lower() -> None:
     sections: dict[str, Mapping[str, object]] = {"targets": BUDGETS["targets"]}
     for target, rows in BUDGETS["rooms"].items():
         there = {row: most for row, most in rows.items() if all((PACKAGE / path).exists() for path in row.split())}
-        sections[f'rooms."{target}"'] = _lowered({row: rooms[target, row] for row in there}, there)
-    enough = {name: max(now, BUDGETS["whole_targets"].get(name, 0)) for name, now in whole.items()}
+        sections[f'rooms."{target}"'] = _lowered(_spared({row: rooms[target, row] for row in there}), there)
+    enough = {name: max(now, BUDGETS["whole_targets"].get(name, 0)) for name, now in _spared(whole).items()}
     sections["whole"] = _lowered(enough, BUDGETS["whole"])
     sections["whole_targets"] = BUDGETS["whole_targets"]
     for name, modules in BUDGETS["one_of_each"].items():

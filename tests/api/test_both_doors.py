@@ -230,12 +230,12 @@ def test_a_result_prints_as_the_command_does(folder: Path, tmp_path: Path, name:
     runs, out = [folder / f"run-{LAPLACE}", folder / "run-witten-bell"], tmp_path / "out"
     ran: dict[str, tuple[list[object], Callable[[], object]]] = {
         "audit": (["audit", runs[0]], lambda: lmgauge.audit_run(runs[0])),
-        "compare": (["compare", *runs, "--details"], lambda: lmgauge.compare(runs)),
+        "compare": (["compare", *runs, "--details", "-v"], lambda: lmgauge.compare(runs)),
         "divergence": (
-            ["divergence", *models, text, "--reserved", "unk"],
+            ["divergence", *models, text, "--reserved", "unk", "-v"],
             lambda: lmgauge.divergence(*models, text, scoring=ScoringOptions(reserved="unk")),
         ),
-        "eval": (["eval", "-m", models[0], "-m", models[1], text], lambda: lmgauge.evaluate(models, text)),
+        "eval": (["eval", "-m", models[0], "-m", models[1], text, "-v"], lambda: lmgauge.evaluate(models, text)),
         "info": (["info", runs[0]], lambda: lmgauge.info(runs[0])),
         "overlap": (["overlap", text, text, "--ngram", 2], lambda: lmgauge.overlap(text, text, n=2)),
         "split": (["split", text, "-o", out], lambda: lmgauge.split(text, out)),

@@ -148,7 +148,7 @@ def _frame() -> Any:
 def test_each_column_of_a_table_is_a_run(tmp_path: Path) -> None:
     table, runs = written(tmp_path, TWO_MODELS, "x.csv"), tmp_path / "runs"
     ok("import", table, "--logprob", "a", "--logprob", "b", "--log-unit", "nats", "-o", runs)
-    answer = ok("compare", runs / "a", runs / "b")
+    answer = ok("compare", runs / "a", runs / "b", "-v")
     assert "perplexity (shared events)" in answer.output
     assert "6 documents (column document) are taken as independent" in answer.output
     both = lmgauge.import_scores(_frame(), tmp_path / "frames", logprob=["a", "b"], log_unit="nats")

@@ -83,7 +83,7 @@ def test_words_and_characters(made: Path) -> None:
     shown = ok("compare", made / "run-kn", made / "run-ch").stdout
     assert "perplexity: NOT comparable: events differ (35 words / 103 characters)" in shown
     assert "NOT comparable: kn: a lower bound only (unseen words)" in shown
-    assert "nearest comparable figure: bits per byte where" in shown
+    assert "compared instead: bits per byte on the text that both models know (below)" in shown
     assert "compared below: 93 of 103 bytes (90.3 %)" in shown  # without " bird"
     assert "bits per byte (exact part)" in shown
     assert re.search(r"^events\t.*\tNO$", shown, re.M)
@@ -91,7 +91,7 @@ def test_words_and_characters(made: Path) -> None:
 
 def test_three_runs_are_adjusted(made: Path) -> None:
     shown = ok("compare", made / "run-kn", made / "run-wb", made / "run-ch").stdout
-    assert shown.count("adjusted for 2 models (Holm)") == 2
+    assert shown.count("adjusted for 2 comparisons (Holm)") == 2
     assert "wb compared with kn" in shown
     assert "ch compared with kn" in shown
 
@@ -171,7 +171,7 @@ def test_from_another_folder_the_text_is_found_beside_the_run(folder: Path, monk
     monkeypatch.chdir(folder / "sub")
     assert "by class" in ok("compare", "../here-kn", "../here-wb").stdout
     (folder / "test.txt").rename(folder / "moved.txt")
-    shown = ok("compare", "../here-kn", "../here-wb").stdout
+    shown = ok("compare", "../here-kn", "../here-wb", "-v").stdout
     assert "the text is not at hand: name it with --text" in shown
     assert "by class" not in shown
     named = ok("compare", "../here-kn", "../here-wb", "--text", "../moved.txt").stdout
@@ -190,7 +190,9 @@ def test_strict(made: Path) -> None:
     assert "bits_per_byte of ch and kn may not be compared: kn: a lower bound only" in told
     told = refused("compare", "--strict", made / "run-kn", made / "run-wb", made / "run-ch", code=1)
     assert "ch and kn" in told
-    assert "nearest" in run("compare", "--strict", made / "run-kn", made / "run-ch").stdout  # the table all the same
+    assert (
+        "compared instead" in run("compare", "--strict", made / "run-kn", made / "run-ch").stdout
+    )  # the table all the same
 
 
 def test_strict_where_bits_are_exact(made: Path, tmp_path: Path) -> None:
@@ -394,9 +396,9 @@ def test_documents_can_be_named_afterwards(made: Path) -> None:
         for options in ((), ("--document", "segment"))
     )
     assert (plain["unit"], lines["unit"]) == ("unknown", "segments")
-    assert "documents are not known" in plain["independence"]
+    assert "if segments form documents, use --document" in plain["independence"]
     assert "as --document segment says" in lines["independence"]
     assert plain["differences"][0]["difference"] == lines["differences"][0]["difference"]
-    shown = ok("compare", made / "run-kn", made / "run-wb", "--document", "segment").stdout
+    shown = ok("compare", made / "run-kn", made / "run-wb", "--document", "segment", "-v").stdout
     assert "segments are taken as independent" in shown
     assert "This verdict covers these two models on similar texts" in shown

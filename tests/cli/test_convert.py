@@ -71,7 +71,7 @@ def test_a_normalizer_goes_with_files_and_stays_in_folders(folder: Path, tmp_pat
     ok("convert", tmp_path / "simple.arpa", tmp_path / "again", "--normalizer", "ccnet")
     options = ("--tokenizer", "whitespace", "--normalizer", "ccnet")
     printed = [
-        ok("eval", "-m", tmp_path / name, text, *chosen).stdout
+        ok("eval", "-m", tmp_path / name, text, "--signature", *chosen).stdout
         for name, chosen in (("simple", ()), ("again", ()), ("simple.arpa", options))
     ]
     assert all("|norm:ccnet|" in page for page in printed)

@@ -53,8 +53,9 @@ def test_divergence_as_people_and_as_programs_read_it(folder: Path) -> None:
     assert f"{item['kl_ab_nats']['value']:.6f}" in shown
     assert f"{item['kl_ab_quantiles_nats']['99.9']:.6f}" in shown
     assert f"{100 * item['top_1_agreement']['value']:.2f}" in shown
-    assert item["signature"] in shown
-    narrow = run("divergence", *arguments, env=TERMINAL | {"COLUMNS": "80"}).stdout
+    assert item["signature"] not in shown
+    assert item["signature"] in ok("divergence", *arguments, "-v").stdout
+    narrow = run("divergence", *arguments, "--signature", env=TERMINAL | {"COLUMNS": "80"}).stdout
     assert max(map(len, narrow.splitlines()[:-1])) <= 80
     assert narrow.splitlines()[-1] == item["signature"]
     assert 0 < item["kl_ab_nats"]["interval"]["low"] < item["kl_ab_nats"]["value"] < item["kl_ab_nats"]["interval"]["high"]
@@ -82,7 +83,12 @@ def test_several_candidates(folder: Path) -> None:
     assert "pruned and stream are further away: by at least" in verdict
     assert "lightly than pruned" in shown
     assert "by class" not in shown
-    assert all(item["signature"] in shown for item in items)
+    signatures = ok("divergence", *arguments, "--signature").stdout.splitlines()[-4:]
+    assert [line.split("|")[0].partition(":")[0] for line in signatures] == ["# div", "# b", "# b", "# b"]
+    assert all(
+        set(line[2:].split("|")) < set(item["signature"].split("|"))
+        for line, item in zip(signatures[1:], items, strict=True)
+    )
     assert "by class" in ok("divergence", *arguments, "--details").stdout
 
 
@@ -120,7 +126,7 @@ def test_divergence_shows_what_is_infinite_or_uncertain(folder: Path, tmp_path: 
     assert "∞" in shown
     assert "∞ – ∞" not in shown
     (tmp_path / "line.txt").write_text("First Citizen:\n")
-    assert "fewer than 6" in ok("divergence", folder / "kn3", folder / "pruned", tmp_path / "line.txt").stdout
+    assert "these need 6 documents" in ok("divergence", folder / "kn3", folder / "pruned", tmp_path / "line.txt").stdout
 
 
 def test_divergence_refuses(folder: Path, tmp_path: Path) -> None:

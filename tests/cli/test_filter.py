@@ -86,3 +86,10 @@ def test_names_of_files_drive_no_terminal(model: Path, tmp_path: Path) -> None:
     said = ok("filter", "-m", model, path, "-o", tmp_path / "out.jsonl")
     assert "\x1b" not in said.output + said.stderr
     assert "\x1b" not in refused("filter", "-m", model, path, "-o", tmp_path / "out.jsonl", "--errors", "fail")
+
+
+def test_an_example_of_each_outcome_is_printed(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a b\na\nb\nzzz\nzz zz\nz z z\n", encoding="utf-8")
+    told = ("filter", "-m", model, tmp_path / "in.txt", "-o", tmp_path / "out.txt", "--lines", "--max-perplexity", 6)
+    quiet, whole = ok(*told).stdout, ok(*told, "-v").stdout
+    assert 1 <= quiet.count("# in.txt:") + quiet.count("/in.txt:") <= 2 < whole.count("/in.txt:")

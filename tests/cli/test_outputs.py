@@ -51,3 +51,33 @@ def test_what_an_earlier_command_wrote_is_replaced(tmp_path: Path, monkeypatch: 
         lmgauge.train("laplace", "text.txt", order=2).save("models/laplace")
         ok("eval", "-m", "models/mle", "-m", "models/laplace", "text.txt", "-o", "runs", "--per-token", "rows.tsv")
     assert sorted(path.name for path in Path("runs").iterdir()) == ["laplace", "mle"]
+
+
+def test_tables_in_other_forms_and_what_they_do_not_go_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("a rose is a rose\nis a rose\n")
+    lmgauge.train("mle", "text.txt", order=2).save("model")
+    told = ["eval", "-m", "model", "text.txt"]
+    assert ok(*told, "--csv").stdout.splitlines()[0].startswith("model,perplexity,95 % interval,")
+    assert ok(*told, "--latex").stdout.startswith("\\begin{tabular}{lrrrrrrrr}\n\\toprule\n")
+    assert ok(*told, "--markdown").stdout.startswith("| model | perplexity |")
+    assert "--per-token - would" not in refused(*told, "--per-token", "-", "--csv")
+    assert "--per-token does not go with --csv" in refused(*told, "--per-token", "-", "--csv")
+    assert "--csv does not go with --sentence" in refused("bleu", "text.txt", "text.txt", "--sentence", "--csv")
+    assert "--latex does not go with --score-only" in refused("bleu", "text.txt", "text.txt", "--score-only", "--latex")
+    for command in ("train", "sample", "explore", "convert"):
+        assert "No such option" in refused(command, "--csv")
+
+
+def test_a_signature_is_printed_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("a rose is a rose\nis a rose\n")
+    for order in (1, 2):
+        lmgauge.train("mle", "text.txt", order=order).save(f"m{order}")
+    told = ["eval", "-m", "m1", "-m", "m2", "text.txt"]
+    quiet, signed = (ok(*told, *options).stdout for options in ((), ("--signature",)))
+    assert "ppl|" not in quiet
+    assert signed.startswith(quiet)
+    assert [line.split("@")[0] for line in signed[len(quiet) :].splitlines()][1:] == ["# model:mle1", "# model:mle2"]
+    assert "|model:*|" in signed
+    assert ok(*told, "-v").stdout.endswith(signed[len(quiet) :])

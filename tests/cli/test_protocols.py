@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_follows_a_protocol_and_says_so_wherever_it_is_shown(folder: Path) -> None:
     run, model, text = folder / "run", folder / "gpt2", folder / "text.txt"
-    printed = ok("eval", "-m", model, text, "--protocol", "llama.cpp", "--context", 40, "-o", run).output
+    printed = ok("eval", "-m", model, text, "--protocol", "llama.cpp", "--context", 40, "-o", run, "-v").output
     by_python = lmgauge.evaluate(model, text, scoring=lmgauge.settings.ScoringOptions(protocol="llama.cpp", context=40))
     assert f"as llama-perplexity prints it: PPL {by_python.perplexity:.4f}" in printed
     assert "protocol llama.cpp scores" in printed

@@ -21,7 +21,7 @@ def text(tmp_path: Path) -> Path:
 
 def test_training_says_what_the_speller_learned(text: Path, tmp_path: Path) -> None:
     said = ok("train", "witten-bell", text, "-o", tmp_path / "model", "--vocabulary", "spelled").stderr
-    assert "spelling: learned from 8 words of 11 different characters, order 8; it gives " in said
+    assert "spelling: learned from 8 words of 11 different characters, order 8; " in said
     assert "white space: 85 places, " in said
     content = json.loads(ok("info", tmp_path / "model", "--json").stdout)
     assert content["label"] == "wb3+spelled"

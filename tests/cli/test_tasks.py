@@ -400,17 +400,17 @@ def test_correlation_with_a_language_model(tmp_path: Path) -> None:
 def test_documents_are_what_is_independent(texts: dict[str, Path], tmp_path: Path, command: str) -> None:
     docids = tmp_path / "docids.txt"
     docids.write_text("".join(f"talk {i // 9}\n" for i in range(60)), encoding="utf-8")
-    out = ok(command, texts["ref"], texts["a"], texts["b"], "--document", docids).stdout
+    out = ok(command, texts["ref"], texts["a"], texts["b"], "--document", docids, "-v").stdout
     assert "7 documents (docids.txt) are taken as independent." in out
     assert "(paired, Student's t)" in out
-    assert "only 7 documents: the interval is rough" in out
+    assert "only 7 documents: treat the interval as rough" in out
     assert "|independent:7-documents|" in out
     found = json.loads(ok(command, texts["ref"], texts["a"], texts["b"], "--document", docids, "--json").stdout)
     assert (found["unit"], found["units"], found["trials"]) == ("documents", 7, None)
-    plain = ok(command, texts["ref"], texts["a"], texts["b"]).stdout
-    assert "documents are not known; neighboring segments" in plain
+    plain = ok(command, texts["ref"], texts["a"], texts["b"], "--signature").stdout
+    assert "if segments form documents, use --document" in plain
     assert "|independent:unknown|" in plain
-    theirs = ok(command, texts["ref"], texts["a"], texts["b"], "--significance", "sacrebleu").stdout
+    theirs = ok(command, texts["ref"], texts["a"], texts["b"], "--significance", "sacrebleu", "-v").stdout
     assert "60 segments are taken as independent, as sacreBLEU takes them" in theirs
     assert "independent:" not in theirs
 
@@ -422,7 +422,7 @@ def test_documents_of_labels_and_of_folders(texts: dict[str, Path], tmp_path: Pa
     for name, step in (("a", 7), ("b", 11)):
         lines = "".join("xyz"[(i + (i % step == 0)) % 3] + "\n" for i in range(60))
         (tmp_path / f"{name}.txt").write_text(lines, encoding="utf-8")
-    out = ok("f1", gold, tmp_path / "a.txt", tmp_path / "b.txt", "--document", "talk").stdout
+    out = ok("f1", gold, tmp_path / "a.txt", tmp_path / "b.txt", "--document", "talk", "-v").stdout
     assert "6 documents (field talk) are taken as independent." in out
     for name in ("ref", "a", "b"):
         lines = texts[name].read_text(encoding="utf-8").splitlines(keepends=True)
@@ -430,7 +430,29 @@ def test_documents_of_labels_and_of_folders(texts: dict[str, Path], tmp_path: Pa
         for i in range(6):
             (tmp_path / name / f"call{i}.txt").write_text("".join(lines[10 * i : 10 * i + 10]), encoding="utf-8")
     folders = [tmp_path / name for name in ("ref", "a", "b")]
-    assert "6 documents (files) are taken as independent." in ok("wer", *folders).stdout
-    assert "documents are not known" in ok("wer", *folders, "--document", "unknown").stdout
+    assert "6 documents (files) are taken as independent." in ok("wer", *folders, "-v").stdout
+    assert "if segments form documents" in ok("wer", *folders, "--document", "unknown").stdout
     assert "as --document segment says" in ok("wer", *folders, "--document", "segment").stdout
     assert "there is no such file" in refused("wer", texts["ref"], texts["a"], "--document", "talk")
+
+
+def test_several_metrics_are_one_table(texts: dict[str, Path]) -> None:
+    told = [texts["ref"], texts["a"], texts["b"]]
+    table = ok("bleu", *told, "--also", "chrf,ter", "--csv").stdout.splitlines()
+    assert table[0] == '"system","BLEU"'.replace('"', "") + "".join(
+        f',"{metric}, 95 % interval","{metric}, p",{then}'
+        for metric, then in (("BLEU", "chrF2"), ("chrF2", "TER"), ("TER", ""))
+    ).rstrip(",")
+    alone = {name: json.loads(ok(name, *told, "--json").stdout) for name in ("bleu", "chrf", "ter")}
+    scores = [[f"{one['systems'][i]['score']:.2f}" for one in alone.values()] for i in range(2)]
+    assert [[line.split(",")[k] for k in (1, 4, 7)] for line in table[1:]] == scores
+    assert json.loads(ok("bleu", *told, "--also", "chrf,ter", "--json").stdout) == list(alone.values())
+    shown = ok("bleu", *told, "--also", "ter", "--lowercase", "-v").stdout
+    assert f"# {60} segments; lower is better for TER" in shown
+    signed = [line for line in shown.splitlines() if "|nrefs:1|" in line]
+    assert [line.split("|")[0] for line in signed] == ["# BLEU", "# TER"]
+    assert "|case:lc|" in signed[0]
+    assert "choose one of bleu, cer, chrf, ter, wer" in refused("bleu", *told, "--also", "meteor")
+    assert "reads the files twice" in refused("bleu", texts["ref"], "-", "--also", "ter")
+    assert "--html does not go with --also" in refused("bleu", *told, "--also", "ter", "--html", "x.html")
+    assert "No such option" in refused("f1", *told, "--also", "ter")

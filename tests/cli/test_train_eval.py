@@ -71,7 +71,7 @@ def test_train_says_what_it_made_on_standard_error(folder: Path, tmp_path: Path)
 
 def test_train_notes_fallbacks(tmp_path: Path) -> None:
     result = ok("train", "modified-kneser-ney", "-o", tmp_path / "kn", stdin=b"a b\n")
-    assert "note: order 1: the discounts cannot be estimated" in result.stderr
+    assert "note: order 1: discounts cannot be estimated" in result.stderr
 
 
 def test_options_reach_the_model(folder: Path, tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ def test_several_models_are_one_table(folder: Path) -> None:
     assert len([line for line in lines if line.split()[:1] == ["mle2"]]) == 1
     assert "∞" in result.stdout
     assert "have probability zero" in result.stdout
-    assert "≥: lower bound" in result.stdout
-    assert result.stdout.count("ppl|unit:word|") == 2
+    assert "≥ is a lower bound: " in result.stdout
+    assert result.stdout.count("ppl|unit:word|") == 0
     kn, mle = evaluate("-m", folder / "kn3", "-m", folder / "mle2", folder / "one.txt")
     assert (kn["model"], mle["model"]) == ("kn3", "mle2")
     assert mle["perplexity"] == "inf"  # JSON has no infinity

@@ -255,7 +255,7 @@ def test_the_interval_lies_around_the_figure_and_names_what_is_independent(model
     assert seen.interval is not None
     assert seen.interval.low < seen.perplexity < seen.interval.high
     assert seen.interval.unit == seen.documents_by == "unknown"
-    assert "documents are not known" in seen.independence
+    assert "if segments form documents, use --document" in seen.independence
     assert "|independent:unknown|" in seen.signature
 
 
@@ -326,7 +326,7 @@ def test_many_unseen_words_are_told(model: NgramModel, tmp_path: Path) -> None:
     seen = lmgauge.evaluate(model, path)
     assert seen.oov_rate == 0.6
     [note] = [note for note in seen.notes if "unseen" in note]
-    assert note.startswith("60 % of the tokens are unseen words, all one event <unk>")
+    assert note.startswith("60 % of the tokens are unseen words, all one token <unk>")
     path.write_text("and the and the and the and the and the and the zwei\n")
     assert not any("unseen" in note for note in lmgauge.evaluate(model, path).notes)
 

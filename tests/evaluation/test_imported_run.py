@@ -105,7 +105,7 @@ def test_half_characters_are_found_in_the_text(tmp_path: Path, name: str) -> Non
 def test_missing_first_tokens_are_said(tmp_path: Path) -> None:
     result = imported(tmp_path, OUTPUTS["openai"][0], ["the cat sat"])
     assert result.context == "unknown,first=unscored,end=none"
-    assert result.bound_reasons == ["what comes first in a context is not scored"]
+    assert result.bound_reasons == ["the first token of a context is not scored"]
     whole = imported(tmp_path, VLLM, ["the cat"])
     assert (whole.context, whole.bound_reasons) == ("unknown,end=none", [])
 

@@ -17,7 +17,7 @@ def test_how_many_bytes_were_given_and_which_tokens_lie_across() -> None:
     shown = "11 bytes of given text are shown and not scored, and in no denominator; it is cut into tokens "
     assert notes(["the cat", "the "]) == [f"{shown}together with what follows it"]
     assert notes(["the cat", "the "], "apart") == [f"{shown}on its own"]
-    assert notes(["the cat", "thex"])[1:] == [
+    assert notes(["the cat", "thex"])[:1] == [
         "segments that begin inside a token which begins in the given text: 1 of 2; such a token is scored whole, for the "
         "bytes behind the boundary"
     ]

@@ -16,14 +16,14 @@ WORDS = Origin("m", unit="word", context="sentence")
     ("changes", "oov", "lossy", "reasons"),
     [
         ({}, 0, 0, []),
-        ({}, 0, 1, ["the tokens do not give back all white space"]),
+        ({}, 0, 1, ["the tokenizer drops some white space"]),
         ({"unit": "subword"}, 0, 1, ["the tokenizer alters some of the text, or reads it as special tokens"]),
-        ({"unit": "subword", "context": "sentence,first=unscored"}, 0, 1, ["what comes first in a context is not scored"]),
+        ({"unit": "subword", "context": "sentence,first=unscored"}, 0, 1, ["the first token of a context is not scored"]),
         (
             {"context": "sentence,first=unscored"},
             1,
             0,
-            ["unseen words are one event <unk>, cheaper to predict than they are"],
+            ["unseen words share one token, <unk>, which is easier to predict than the words"],
         ),
         ({"oov_policy": "closed"}, 1, 0, ["unseen words are impossible"]),
     ],

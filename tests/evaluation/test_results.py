@@ -37,7 +37,7 @@ def test_models_of_the_same_events_may_be_compared(text: Path) -> None:
 def test_words_and_characters_may_not(text: Path) -> None:
     results = evaluated(text, words={}, more={"interpolate": False}, characters={"tokenizer": "character"})
     wanted = (
-        "perplexity may not be compared between words, more (84 words) | characters (280 characters): events and "
+        "perplexity may not be compared between words, more (84 words) | characters (280 characters): units and "
         "vocabularies differ; compare bits per byte"
     )
     assert comparison_notes(results) == [wanted]

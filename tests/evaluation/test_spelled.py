@@ -72,13 +72,12 @@ def test_notes_say_what_is_spelled(models) -> None:
     spelled = lmgauge.evaluate(models["spelled"], text)
     share = 100 * spelled.spelling_bits / nats_to_bits(-spelled.log_probability)
     (note,) = [note for note in spelled.notes if "spelled" in note]
-    assert note.startswith(
-        f"{100 * spelled.oov_rate:.1f} % of the tokens are unseen words, spelled letter by letter: {share:.1f} %"
-    )
-    assert not any("all one event <unk>" in note for note in spelled.notes)
+    unseen = f"unseen words ({100 * spelled.oov_rate:.1f} %)"
+    assert note.startswith(f"{unseen} are spelled: spelling takes {share:.1f} % of the bits, white space ")
+    assert not any("all one token <unk>" in note for note in spelled.notes)
     characters = lmgauge.evaluate(models["characters"], text)
     assert not characters.bits_per_byte_is_bound
-    assert any("are unseen characters: " in note for note in characters.notes)
+    assert any("unseen characters (" in note for note in characters.notes)
     assert characters.separator_bits is None
     assert characters.spelling_bits > 0
     known = lmgauge.evaluate(

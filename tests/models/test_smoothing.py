@@ -237,7 +237,7 @@ def test_tiny_texts_give_distributions(kind: str, texts: list[str], interpolate:
 @pytest.mark.parametrize(
     ("kind", "fallback", "message"),
     [
-        ("modified-kneser-ney", (0.5, 1.0, 1.5), r"order 1: the discounts cannot be estimated.*0\.5, 1, 1\.5 are used"),
+        ("modified-kneser-ney", (0.5, 1.0, 1.5), r"order 1: .*discounts .*; using 0\.5, 1, 1\.5"),
         ("kneser-ney", (0.5,), r"order 1: .*discount cannot be estimated; 0\.5 is used"),
         ("absolute-discounting", (0.5,), r"order 1: .*discount cannot be estimated; 0\.5 is used"),
         ("good-turing", (), r"order 1: .*do not allow Good-Turing discounts; none are taken"),

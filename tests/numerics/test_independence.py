@@ -21,20 +21,19 @@ def interval(unit: str, units: int, alike: float = 1.0) -> Interval:
         (
             interval("unknown", 40, 2.84),
             "unknown",
-            "documents are not known; neighboring segments are alike, which makes the interval 2.8 times as wide as for "
-            "independent segments; name the documents with --document",
+            "neighboring segments are similar, so the interval is 2.8 times as wide as for independent segments; if "
+            "segments form documents, use --document",
         ),
         (
             interval("unknown", 40),
             "unknown",
-            "documents are not known; neighboring segments do not look alike, so 40 segments are taken as independent "
-            "(--document names documents)",
+            "40 segments are taken as independent, as neighbors are not similar; if segments form documents, use --document",
         ),
         (
             interval("unknown", 40, 3.0),
             "files",
-            "fewer than 6 documents cannot tell how documents vary, so this is about text like these; neighboring segments "
-            "are alike, which makes the interval 3 times as wide as for independent segments",
+            "fewer than 6 documents, so this is about text like these; neighboring segments are similar, so the interval is "
+            "3 times as wide as for independent segments",
         ),
     ],
 )
@@ -44,15 +43,15 @@ def test_words(units: Interval, documents_by: str, words: str) -> None:
 
 def test_too_few_segments_to_tell_are_not_called_unlike() -> None:
     assert in_words(interval("unknown", 10), "unknown") == (
-        "documents are not known; 10 segments are too few to tell whether neighbors are alike, so they are taken as "
-        "independent (--document names documents)"
+        "10 segments are taken as independent (too few to tell whether neighbors are similar); if segments form documents, "
+        "use --document"
     )
 
 
 def test_a_few_documents_that_hold_most_of_the_text_are_told() -> None:
     units = Interval(1.0, 2.0, 0.95, "jackknife", "documents", 41, 1.0, 2)
     assert list(caveats(units)) == [
-        "a few of the 41 documents hold most of the text: all together count as 2, and the interval is rough"
+        "a few of the 41 documents hold most of the text, so they count as 2: treat the interval as rough"
     ]
 
 
@@ -66,9 +65,9 @@ def test_signatures() -> None:
 @pytest.mark.parametrize(
     ("units", "note"),
     [
-        (interval("documents", 29), "only 29 documents: the interval is rough; 30 or more make it reliable"),
-        (interval("unknown", 10), "only 10 segments: the interval is rough; 30 or more make it reliable"),
-        (None, "fewer than 6 documents or segments cannot tell how the figure varies: no interval and no test"),
+        (interval("documents", 29), "only 29 documents: treat the interval as rough (30 or more needed)"),
+        (interval("unknown", 10), "only 10 segments: treat the interval as rough (30 or more needed)"),
+        (None, "no interval and no test: these need 6 documents or segments"),
     ],
 )
 def test_few_units_are_told(units: Interval | None, note: str) -> None:

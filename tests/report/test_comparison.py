@@ -121,7 +121,7 @@ def test_one_sentence_says_which_is_best_and_what_is_real(one: Comparison) -> No
     assert found.level == "good"
     assert found.text == (
         "A predicts best: perplexity 100. It beats B0 by 0.69 %, B1 by 8.0 % and B2 by 69 %; all three differences are real "
-        "(p ≤ 0.0010, adjusted for 3 comparisons (Holm), 27 paired segments)."
+        "(p ≤ 0.0010, adjusted for all 6 pairs, 27 paired segments)."
     )
 
 

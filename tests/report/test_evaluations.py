@@ -75,7 +75,7 @@ def test_a_signature_is_one_line_and_said_once(result: Evaluation) -> None:
 def test_the_reasons_of_bounds_are_said_once(result: Evaluation) -> None:
     bound = replace(result, bits_per_byte_is_bound=True, bound_reasons=["one thing", "another"])
     notes = list(footnotes([result, bound, replace(bound, group="g")]))
-    assert notes[0] == "≥: lower bound, as one thing and another."
+    assert notes[0] == "≥ is a lower bound: one thing and another."
 
 
 def test_where_no_figure_shows_a_bound_none_is_explained(result: Evaluation) -> None:
@@ -84,6 +84,15 @@ def test_where_no_figure_shows_a_bound_none_is_explained(result: Evaluation) -> 
     infinite = replace(infinite, zero_probability_events=1, first_zero_probability_events=zeros)
     assert not any("lower bound" in note for note in footnotes([infinite]))
     assert any("lower bound" in note for note in footnotes([infinite, replace(infinite, zero_probability_events=0)]))
+
+
+def test_notes_that_differ_in_shares_are_one_note(result: Evaluation) -> None:
+    notes = {"a": "of 8 words 7.7 % take 16.4 % of the bits", "b": "of 8 words 7.7 % take 9.1 % of the bits"}
+    results = [replace(result, model=name, notes=(note,), interval=None) for name, note in notes.items()]
+    assert "of 8 words 7.7 % take 9.1 to 16.4 % of the bits" in list(footnotes(results))
+    assert "a: of 8 words 7.7 % take 16.4 % of the bits" in list(
+        footnotes([results[0], replace(results[0], model="c", notes=())])
+    )
 
 
 def test_a_note_names_its_models_where_it_is_not_about_all(result: Evaluation) -> None:
@@ -110,7 +119,7 @@ def test_where_nothing_is_known_of_an_interval_nothing_is_said(result: Evaluatio
 
 
 @pytest.mark.parametrize(
-    ("tokenizer", "cure"), [("character", "--vocabulary spelled"), ("byte", "--words of all bytes, <0x00> to <0xFF>,")]
+    ("tokenizer", "cure"), [("character", "--vocabulary spelled"), ("byte", "--words of all bytes, <0x00> to <0xFF>")]
 )
 def test_a_bound_by_few_unseen_events_is_not_called_none_and_has_its_cure(tokenizer: str, cure: str) -> None:
     model = lmgauge.train("witten-bell", Corpus.from_strings(["abc"]), order=2, tokenizer=tokenizer)
@@ -118,4 +127,4 @@ def test_a_bound_by_few_unseen_events_is_not_called_none_and_has_its_cure(tokeni
     assert found.bits_per_byte_is_bound
     shown = as_text(blocks([found]), 200)
     assert "< 0.01 %" in shown
-    assert f"; training with {cure} makes bits exact." in " ".join(shown.split())
+    assert f"(for exact bits, train with {cure})." in " ".join(shown.split())

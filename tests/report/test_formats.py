@@ -7,19 +7,30 @@ import math
 import pytest
 
 from lmgauge.numerics.lower_bound import LowerBound
-from lmgauge.report.blocks import Number, Range, between
-from lmgauge.report.formats import FORMS, in_words, number, p_value
+from lmgauge.report.blocks import Column, Number, Range, between, numbers
+from lmgauge.report.formats import FORMS, in_column, in_words, number, p_value
 
 
 @pytest.mark.parametrize(
     ("cell", "shown"),
     [
         (Number(1234.5678, 2), "1,234.57"),
-        (Number(1e8, 2), "1e+08"),
-        (Range(8_693_839.02, 1.4e7, 2), "8.7e+06 – 1.4e+07"),
-        (Range(-2e7, 5.0, 2, "signed"), "-2e+07 .. +5"),
+        (Number(1e8, 2), "100,000,000.00"),
+        (Number(1e13, 2), "1.00e+13"),
+        (Range(8_693_839.02, 1.4e7, 2), "8,693,839.02 – 14,000,000.00"),
+        (Range(1.0, 1.4e13, 2), "1.00e+00 – 1.40e+13"),
+        (Range(-2e13, 5.0, 2, "signed"), "-2.00e+13 .. +5.00e+00"),
+        (Number(0.0012, 4), "0.0012"),
+        (Number(0.00028, 4), "0.000280"),
+        (Number(0.0000028, 4), "0.00000280"),
+        (Number(2.8e-13, 4), "2.80e-13"),
+        (Number(0.0, 4), "0.0000"),
+        (Number(0.0075, 2), "0.00750"),
+        (Number(0.012, 2), "0.01"),
+        (Number(0.4, 0), "0.400"),
+        (Number(-0.00002, 4, "signed"), "-0.0000200"),
+        (Range(-0.00001, 0.25, 4, "signed"), "-0.0000 .. +0.2500"),
         (Range(1.0, math.inf, 2), "1.00 – ∞"),
-        (Number(0.00001, 4), "1e-05"),
         (Number(None, 2, "percent"), "–"),
         (Number(math.inf, 2, "percent"), "∞"),
         (Number(-math.inf, 2), "-∞"),
@@ -54,3 +65,20 @@ def test_large_counts_keep_all_digits() -> None:
 def test_intervals_that_say_nothing_are_dashes() -> None:
     assert [in_words(between(ends)) for ends in (None, (math.inf, math.inf))] == ["–", "–"]
     assert (number(None), p_value(None)) == ("–", "–")
+
+
+def test_numbers_of_a_column_are_in_one_form() -> None:
+    def shown(column: Column) -> list[str]:
+        return [in_column(cell) for cell in column.cells if isinstance(cell, Number)]
+
+    assert shown(numbers("KL", [0.00000280, 9.93e-07, 0.5], 6)) == ["0.000002800", "0.000000993", "0.500000000"]
+    assert shown(numbers("KL", [2.8e-12, 0.5, 0.0, None], 6)) == ["2.80e-12", "5.00e-01", "0", "–"]
+    assert shown(numbers("difference", [0.0800, -0.00002], 4, "signed")) == ["+0.0800", "-0.0000"]
+    assert shown(numbers("bits each", [12.5, 0.004], 2)) == ["12.50", "0.00"]
+    assert shown(numbers("perplexity", [736.214, 8_693_839.02, 1.1e7], 2)) == ["736.21", "8,693,839.02", "11,000,000.00"]
+    shares = Column("", [Number(0.00001, 2, "percent"), Number(2e-9, 4), Range(1e-9, 2e-9, 4)]).cells
+    assert [in_column(cell) for cell in shares if not isinstance(cell, str)] == [
+        "< 0.01 %",
+        "2.00e-09",
+        "1.00e-09 – 2.00e-09",
+    ]

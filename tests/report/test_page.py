@@ -172,13 +172,13 @@ def page_of_passage() -> str:
 
 
 def test_numbers_are_written_as_in_the_terminal(documents: dict[str, doc.Document], pages: Callable[[str], Reader]) -> None:
-    from lmgauge.report.formats import in_words
+    from lmgauge.report.formats import in_column
 
     for kind, document in documents.items():
         text = pages(kind).text
         for table in (block for block in document if isinstance(block, doc.Table)):
             numbers = [cell for row in table.rows for cell in row if isinstance(cell, doc.Number | doc.Range)]
-            assert [in_words(cell) for cell in numbers if in_words(cell) not in text] == []
+            assert [in_column(cell) for cell in numbers if in_column(cell) not in text] == []
 
 
 def test_a_page_stays_small_whatever_a_text_is() -> None:

@@ -142,7 +142,7 @@ def test_a_mixture_sums_up_its_weights(results: dict[str, Any]) -> None:
     assert isinstance(chart, ChartData)
     assert [(series.x, series.y) for series in chart.series] == [(("a", "b"), tuple(mixed.weights))]
     names, weights, perplexities = own.columns
-    assert names.cells == ("a", "b", "mixed")
+    assert names.cells == ["a", "b", "mixed"]
     assert [cell.value for cell in weights.cells if isinstance(cell, Number)] == [*mixed.weights, 1.0]
     last = perplexities.cells[-1]
     assert isinstance(last, Number)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import json
-import math
-from dataclasses import replace
 
 import pytest
 
 from lmgauge.base.escaping import readable, visible
 from lmgauge.base.json_text import to_json
-from lmgauge.report.blocks import Bar, ChartData, Column, Heading, Lines, Series, Table, Verdict
-from lmgauge.report.terminal import as_text, show
+from lmgauge.report.blocks import (
+    ChartData,
+    Gallery,
+    Heading,
+    Lines,
+    Quotes,
+    Series,
+    Signature,
+    Text,
+    Verdict,
+    notes,
+    signatures,
+)
+from lmgauge.report.terminal import as_text, brief, show
 
 HOSTILE = "a\x1b[31m\x07\x9b1m\u202e\nb[/bold]"
 
@@ -38,41 +47,11 @@ def test_json_says_the_same_and_drives_nothing() -> None:
     assert "é東" in text
 
 
-CURVE = ChartData("loss", "t", "epoch", "loss", "nats", (Series("kn", (1, 2, 3, 4), (4.0, 2.0, 1.0, None, 0.5)[:4]),))
+CURVE = ChartData("loss", "t", "epoch", "loss", "nats", (Series("kn", (1, 2, 3, 4), (4.0, 2.0, 1.0, None)),))
 
 
-def test_a_chart_with_an_order_is_a_line_of_bars() -> None:
-    full = replace(CURVE, series=(Series("kn", (1, 2, 3, 4, 5), (4.0, 2.0, None, 1.0, 0.5)),))
-    assert as_text([full]) == "kn  █▄ ▂▁  0.500 – 4.000 nats"
-    several = replace(full, series=(*full.series, Series("wb", (1, 2, 3, 4), (8.0, 8.0, math.inf, 8.0))))
-    assert as_text([several]).splitlines() == ["kn  ▄▂ ▁▁  0.500 – 4.000 nats"]  # too few points of the other
-
-
-@pytest.mark.parametrize(
-    "chart",
-    [
-        replace(CURVE, kind="intervals"),
-        replace(CURVE, kind="scatter"),
-        replace(CURVE, diagonal=True),
-        replace(CURVE, series=()),
-        replace(CURVE, series=(Series("x" * 200, (1, 2, 3, 4), (1.0, 2.0, 3.0, 4.0)),)),
-    ],
-    ids=["intervals", "scatter", "diagonal", "empty", "too wide"],
-)
-def test_other_charts_are_for_pages(chart: ChartData) -> None:
-    assert as_text([chart]) == ""
-
-
-def test_bars_that_cannot_be_shown_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    full = replace(CURVE, series=(Series("kn", (1, 2, 3, 4), (4.0, 2.0, 1.0, 0.5)),))
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    assert as_text([full]) == ""
-
-
-def test_a_table_with_bars_needs_no_line_of_them() -> None:
-    full = replace(CURVE, series=(Series("kn", (1, 2, 3, 4), (4.0, 2.0, 1.0, 0.5)),))
-    bars = Table((Column("a", (Bar(0.5),)),))
-    assert as_text([bars, full]) == as_text([bars])
+def test_charts_are_for_pages() -> None:
+    assert as_text([CURVE]) == ""
 
 
 def test_verdicts_are_bold(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,3 +60,33 @@ def test_verdicts_are_bold(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     monkeypatch.delenv("NO_COLOR", raising=False)
     show([Verdict("good", "real")])
     assert capsys.readouterr().out == "\x1b[1;32mreal\x1b[0m\n"
+
+
+def test_a_command_prints_two_notes_an_example_and_no_signature() -> None:
+    gallery = Gallery((Quotes("stays", (("f:1", "a"), ("f:2", "b"))),))
+    document = [*notes(["1", "2", "1", "3", "4"]), gallery, Signature("ppl|v:1")]
+    shown = list(brief(document, notes=2, signatures=False))
+    assert [block.text for block in shown if isinstance(block, Text)] == ["1", "2", "2 more notes: -v"]
+    assert [len(block.parts[0].items) for block in shown if isinstance(block, Gallery)] == [1]
+    assert not any(isinstance(block, Signature) for block in shown)
+    signed = list(brief(document, notes=2, signatures=True))
+    assert [block for block in signed if block not in shown] == [Signature("ppl|v:1")]
+
+
+def test_all_is_printed_where_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    gallery = Gallery((Quotes("stays", (("f:1", "a"), ("f:2", "b"))),))
+    show([*notes(["1", "2", "3"]), gallery, Signature("ppl|v:1")])
+    assert [line.strip("# ") for line in capsys.readouterr().out.split("\n") if line] == [
+        *("1", "2", "3", "stays", "f:1", "a", "f:2", "b", "ppl|v:1")
+    ]
+    show(notes(["1", "2", "3"]), whole=False)
+    assert capsys.readouterr().out == "# 1\n# 2\n# 1 more note: -v\n"
+
+
+def test_signatures_of_several_results_are_one_and_what_differs() -> None:
+    lines = ["ppl|n:3|model:a|v:1", "ppl|n:3|model:b|oov:unk|v:1", "ppl|n:3|model:a|v:1"]
+    assert signatures(lines[:1]) == (Signature(lines[0]),)
+    assert signatures([]) == ()
+    assert [line.text for line in signatures(lines) if isinstance(line, Signature)] == [
+        *("ppl|n:3|model:*|v:1", "model:a", "model:b|oov:unk")
+    ]

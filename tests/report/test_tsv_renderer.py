@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from tests.cli.commands import TERMINAL, ok, run
@@ -25,7 +28,7 @@ from lmgauge.report.blocks import (
     numbers,
 )
 from lmgauge.report.terminal import as_text
-from lmgauge.report.tsv_renderer import as_rows
+from lmgauge.report.tsv_renderer import as_rows, as_tables
 
 
 @pytest.mark.parametrize("kind", tuple(BUILDERS))
@@ -83,3 +86,55 @@ def test_cut_takes_a_column(tmp_path: Path) -> None:
     shown = run("eval", "-m", tmp_path / "lp", text, env=TERMINAL).stdout
     assert "\t" not in shown
     assert "───" in shown
+
+
+TABLE = Table((labels("na_me", ["a|b & 5 %", 'say "x", y']), numbers("n", [-1234.5, None], 1, "signed")), "by $x$")
+
+
+@pytest.mark.parametrize(
+    ("form", "lines"),
+    [
+        ("csv", ["na_me,n", "a|b & 5 %,-1234.5", '"say ""x"", y",–']),
+        (
+            "markdown",
+            ["by $x$", "", "| na\\_me | n |", "| :-- | --: |", "| a\\|b &amp; 5 % | -1,234.5 |", '| say "x", y | – |'],
+        ),
+        (
+            "latex",
+            [
+                "% by $x$",
+                r"\begin{tabular}{lr}",
+                r"\toprule",
+                r"na\_me & n \\",
+                r"\midrule",
+                r"a|b \& 5 \% & $-$1,234.5 \\",
+                r'say "x", y & -- \\',
+                r"\bottomrule",
+                r"\end{tabular}",
+            ],
+        ),
+    ],
+)
+def test_tables_alone_in_other_forms(form: Literal["csv", "latex", "markdown"], lines: list[str]) -> None:
+    remarks = (Heading("x"), *notes(["below"]), Signature("ppl|v:1"))
+    assert as_tables([TABLE, *remarks], form).split("\n") == lines
+    both = as_tables([TABLE, Lines((("name", ("a", "b")),)), Table((labels("none", []),))], form)
+    pairs = {"csv": "name,a; b", "markdown": "|  |  |\n| :-- | :-- |\n| name | a; b |"}
+    pairs["latex"] = "\\begin{tabular}{ll}\n\\toprule\nname & a; b \\\\\n\\bottomrule\n\\end{tabular}"
+    assert both == "\n".join(lines) + "\n\n" + pairs[form]
+
+
+@pytest.mark.parametrize("kind", tuple(BUILDERS))
+@pytest.mark.parametrize("form", ["csv", "latex", "markdown"])
+def test_other_forms_hold_no_markup_of_names(
+    documents: dict[str, Document], kind: str, form: Literal["csv", "latex", "markdown"]
+) -> None:
+    shown = as_tables(documents[kind], form)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028]", shown)
+    if form == "csv":
+        assert list(csv.reader(io.StringIO(shown), strict=True)) is not None
+    if form == "markdown":
+        assert not re.search(r"(?<!\\)<", shown)
+    if form == "latex":
+        rows = [line for line in shown.splitlines() if line.endswith("\\\\")]
+        assert not any(re.search(r"(?<!\\)[%#_]", row) for row in rows)

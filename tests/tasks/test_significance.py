@@ -40,7 +40,7 @@ def test_fewer_than_six_documents_prove_nothing() -> None:
     assert (found.unit, found.units) == ("unknown", 12)
     found = compare_systems(Share(), ["a", "b"], six, 1)
     assert (found[1].p_value, found.unit, found.units) == (1 / 32, "documents", 6)
-    assert "only 6 documents: the interval is rough; 30 or more make it reliable" in found.notes
+    assert "only 6 documents: treat the interval as rough (30 or more needed)" in found.notes
 
 
 @pytest.mark.parametrize("test", ["sacrebleu", "sacrebleu-bootstrap"])
@@ -75,8 +75,7 @@ def test_what_is_independent_is_said() -> None:
     plain = compare(Share(), ["a", "b"], [first, second])
     assert (plain.unit, plain.units, plain[0].interval.unit, plain[0].interval.units) == ("unknown", 40, "unknown", 40)
     assert plain.independence == (
-        "documents are not known; neighboring segments do not look alike, so 40 segments are taken as independent "
-        "(--document names documents)"
+        "40 segments are taken as independent, as neighbors are not similar; if segments form documents, use --document"
     )
     alone = compare(Share(), ["a", "b"], [first, second], documents_by="segments")
     assert alone.independence == "40 segments are taken as independent, as --document segment says"

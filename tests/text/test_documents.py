@@ -471,7 +471,8 @@ def test_rows_with_null_are_skipped_and_counted(tmp_path: Path, block_bytes: int
     assert [name for part in parts for name in part.identifiers()] == ["b", "e"]
     assert [part.line(i) for part in parts for i in range(len(part))] == [2, 5]
     assert (corpus.report.skipped, corpus.report.unusable) == (3, 3)
-    assert "a.parquet:1: field 'text' holds null" in corpus.report.notes()[-1]
+    assert "a.parquet:1: field 'text' holds null" in corpus.report.left_out()[-1]
+    assert corpus.report.notes()[:1] == corpus.report.left_out()
     with pytest.raises(InputError, match=r"a\.parquet:1: field 'text' holds null"):
         list(Corpus.from_files(path))
 

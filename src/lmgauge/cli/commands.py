@@ -26,7 +26,8 @@ class Row(NamedTuple):
         stdin: the argument that is standard input where it is not named.
         show: fields of settings that stand on the first page of help; the others are on --help-all.
         hide: the verb's own keywords that do not.
-        without: keywords that are not offered; "json" where a command prints nothing, "html" where its result makes no page.
+        without: keywords that are not offered; "json" where a command prints nothing, "tables" where it prints none, "html"
+            where its result makes no page.
         choices: keyword -> place below `lmgauge` of the words that are offered, where these are not all of its own, or more.
         metavars: what the help calls values, by keyword.
         required: keywords that only programs may leave out, or only some of the verbs.
@@ -56,7 +57,7 @@ OF_SEGMENTS = "group document id given boundary keep"
 """Ways to read that say nothing where only the words of a text are wanted."""
 OF_EVALUATION = "protocol devices processes"
 """Ways to score that only evaluations know."""
-_ERRORS = "lowercase remove_punctuation expand_contractions standardize substitutions whisper format align top"
+_ERRORS = "lowercase remove_punctuation expand_contractions substitutions whisper format align top"
 _SYSTEMS = """verbs: tasks.score_files cli.tasks.Printing
     arguments: files
     show: reference field id group document significance width score_only
@@ -65,6 +66,7 @@ _SYSTEMS = """verbs: tasks.score_files cli.tasks.Printing
     metavars: files=REFERENCE HYPOTHESES...
     required: files"""
 _TRANSLATIONS = f"""without: align top
+    show: also
     choices: format=base.choices.FORMATS
     {_SYSTEMS}"""
 _TABLE = f"""
@@ -74,7 +76,7 @@ Train
     verbs: train_neural
     stdin: texts
     show: order tokenizer vocabulary min_count interpolate memory resume preset epochs
-    without: {OF_SEGMENTS} paper initializer_range sum_over_steps html
+    without: {OF_SEGMENTS} paper initializer_range sum_over_steps html tables
     metavars: kind=KIND
     required: output
   mix [models.mix]: Mix models, with weights estimated on held-out text.
@@ -87,7 +89,7 @@ Train
     guesses: characters oov open-vocabulary speller spelling unk
     arguments: model
     show: order max_count field format
-    without: {OF_SEGMENTS} html
+    without: {OF_SEGMENTS} html tables
   prune [models.prune]: Drop the n-grams that matter least to a model.
     guesses: compress shrink trim
     arguments: model
@@ -104,7 +106,7 @@ Train
   sample [models.sample]: Draw text from a model.
     guesses: gen generate generation
     show: device
-    without: {OF_EVALUATION} html
+    without: {OF_EVALUATION} html tables
 
 Measure
   eval = evaluate [evaluate.evaluate]: Measure how well models predict a text.
@@ -127,7 +129,7 @@ Measure
   report [runs.report]: Make one page: the answer, charts, tables, and the text in color.
     guesses: dashboard html page plot view visualize
     show: text train document seed threads
-    without: html
+    without: html tables
   diagnose [runs.diagnose]: Show where a model fails.
     guesses: analyze errors
     show: text train only examples contexts seed threads context device
@@ -232,7 +234,7 @@ Tasks
     metavars: document=FILE
   f1 = tasks.score_label_files [tasks.score_labels]: Measure precision, recall and F1 of labeled outputs.
     guesses: accuracy classification precision recall
-    without: reference sentence align top segments group shard output
+    without: reference sentence align also top segments group shard output
     choices: format=base.choices.FORMATS
     {_SYSTEMS}
 

@@ -54,7 +54,15 @@ METAVARS = {
 """What the help calls the value of an option, where neither a row nor its type says it."""
 NOT_OFFERED = {"block_bytes", "chooser", "fields", "join", "keep_bom", "lists", "progress", "stream", "watch"}
 """What only programs can say."""
-_NAMES, _WHOLE = 30, "whole"
+_PRINTED: dict[tuple[str, ...], tuple[object, str]] = {
+    ("-v", "--verbose", "whole"): (True, "Print all notes, all examples and the signature."),
+    ("--signature", "signatures"): (True, "Also print the signature: all that moves the numbers, in a line."),
+    ("--csv", "form"): ("csv", "Print tables as CSV."),
+    ("--latex", "form"): ("latex", "Print tables as LaTeX (booktabs)."),
+    ("--markdown", "form"): ("markdown", "Print tables as Markdown."),
+}
+"""What is offered beside --json wherever a command prints tables."""
+_NAMES, _WHOLE = 30, "help_in_full"
 _ROWS = ("output", "rows", "write_scores", "per_context", "per_segment", "per_token", "per_word")
 _WRITTEN = ("rows", "write_clean")  # besides the output and the page
 
@@ -87,7 +95,9 @@ class Call:
         self.values = {
             name: value for name, value in context.params.items() if context.get_parameter_source(name) in of_user
         }
-        self.as_json = bool(self.values.pop("as_json", False))
+        self.form: str | None = self.values.pop("form", None)
+        self.as_json = self.form == "json"
+        self.printed = {name: bool(self.values.pop(name, False)) for name in ("whole", "signatures")}
         self.html: str | None = self.values.pop("html", None)
         if row.stdin and not self.values.get(row.stdin):
             self.values[row.stdin] = ("-",)
@@ -122,10 +132,11 @@ class Call:
         Raises:
             click.UsageError: the user gave one of them; the message names the first.
         """
-        written = self.values | ({"html": self.html} if self.html else {}) | ({"as_json": True} if self.as_json else {})
+        written = self.values | ({"html": self.html} if self.html else {}) | ({"form": self.form} if self.form else {})
         for name in written:
             if name in names:
-                parameter = next(one for one in self.context.command.params if one.name == name)
+                same: list[Any] = [one for one in self.context.command.params if one.name == name]
+                parameter = next(one for one in same if len(same) == 1 or one.flag_value == self.form)
                 off = written[name] is False and parameter.secondary_opts
                 raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
 
@@ -146,12 +157,16 @@ class Call:
             from lmgauge.base.json_text import to_json
 
             click.echo(to_json(getattr(result, "to_dict", lambda: result)()), err=bool(self.aside))
+        elif self.form:
+            from lmgauge.report.tsv_renderer import as_tables
+
+            click.echo(as_tables(blocks(), self.form))
         elif plain:
             click.echo(plain)
         elif not self.aside:
             from lmgauge.report.terminal import show
 
-            show(blocks())
+            show(blocks(), **self.printed)
         if self.html is not None:
             title, shown = page or (repr(result)[1:-1], None)
             write_page(self.html, title, shown or blocks())
@@ -215,8 +230,12 @@ def _parameters(row: Row) -> list[click.Parameter]:
         words = "Also write a page to look at in a browser: one file, with charts."
         made.append(_Option(["--html"], type=click.Path(dir_okay=False), metavar="FILE", help=words, **printed))
     if "json" not in row.without:
-        words = "Print JSON, in full precision."
-        made.append(_Option(["--json", "as_json"], is_flag=True, help=words, **printed))
+        tables = "tables" not in row.without
+        words = "Print JSON, in full precision" + "; --csv, --latex, --markdown: tables." * tables
+        made.append(_Option(["--json", "form"], flag_value="json", help=words, **printed))
+        for names, (value, words) in _PRINTED.items() if tables else ():
+            made.append(_Option(names, is_flag=True, flag_value=value, help=words, **printed))
+            printed["first"] = False
     return [parameter for parameter in made if parameter is not None]
 
 
@@ -241,8 +260,8 @@ def _spelled(name: str) -> str:
 
 def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None:
     """Return the option of the command line; None for what only programs can say."""
-    spelled = _spelled(option.name)
-    names = [*([SHORT[option.name]] if option.name in SHORT else []), spelled, option.name]
+    dashed = _spelled(option.name)
+    names = [*([SHORT[option.name]] if option.name in SHORT else []), dashed, option.name]
     own = option.owner is None
     heading = HEADINGS.get(option.name, "Options" if option.owner is None else option.owner.heading)
     shown: dict[str, Any] = {
@@ -252,8 +271,8 @@ def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None
         "required": option.default is REQUIRED or option.name in row.required,
     }
     if bool in option.kinds:
-        off = OFF.get(option.name, f"--no{spelled[1:]}")
-        names[-2] = spelled if option.default is False and not _varies(option) else f"{spelled}/{off}"
+        off = OFF.get(option.name, f"--no{dashed[1:]}")
+        names[-2] = dashed if option.default is False and not _varies(option) else f"{dashed}/{off}"
         return _Option(names, is_flag=True, default=None, **shown)
     kind = _type(option, row)
     if kind is None:
@@ -392,6 +411,8 @@ def _check_files(call: Call) -> None:
     values = [one for value in read for one in (value if isinstance(value, tuple) else (value,))]
     if values.count("-") > 1:
         raise click.UsageError("standard input (-) is named twice, but can be read only once")
+    if not call.as_json and call.form:
+        call.refuse(call.aside, f"does not go with --{call.form}: both are standard output")
     if call.html is None:
         return
     from glob import glob

@@ -19,7 +19,7 @@ def doctor(call: Call) -> None:
     if sys.stderr.isatty() and not call["quick"]:  # no more than a line: what shows progress may be what is broken
         say("importing the libraries that are installed; with torch this takes seconds", err=True)
     checkup = look(quick=call["quick"])
-    if not call.as_json and "rich" in checkup.unusable:  # what prints tables is what is broken
+    if not call.form and "rich" in checkup.unusable:  # what prints tables is what is broken
         click.echo(as_rows(document_of(checkup)), nl=False)
         call.context.exit(1)
     call.answer(checkup)

@@ -80,9 +80,9 @@ def show(call: Call) -> None:
     yours: Document = (Heading("Now your own text:"), *commands)
     call.answer(results, lambda: (*evaluations.blocks(results, title), *yours))
     if isinstance(page, Path):
-        say_where(page, err=call.as_json)
+        say_where(page, err=bool(call.form))
     else:
-        say(f"no page was written: {page}", err=call.as_json)
+        say(f"no page was written: {page}", err=bool(call.form))
 
 
 def _trained(text: Path, threads: int | None) -> dict[str, SpelledModel]:

@@ -32,6 +32,7 @@ class Printing:
         reference: a further reference for every segment; may be given several times.
         sentence: print a row for each segment instead; TSV, or JSON lines with --json.
         align: print alignments of segments with an error instead; with --json of all.
+        also: further metrics, as chrf,ter, in one table; options that they know too hold for all.
         top: also show this many of the most frequent errors.
         width: decimals to print.
         score_only: print the numbers alone, a line for each system.
@@ -43,6 +44,7 @@ class Printing:
     reference: Sequence[PathLike] = ()
     sentence: bool = False
     align: bool = False
+    also: Sequence[str] = ()
     top: Natural = 0
     width: Annotated[int, Bounds(0, 12)] = 2
     score_only: bool = False
@@ -50,10 +52,11 @@ class Printing:
 
 
 _ALONE = {
+    "also": ({"sentence", "align", "score_only", "html", "top", "group"}, "does not go with --also, which prints one table"),
     "align": ({"sentence", "score_only", "html", "top"}, "does not go with --align, which prints alignments alone"),
     "sentence": ({"score_only", "html", "top"}, "does not go with --sentence, which prints rows alone"),
-    "score_only": ({"as_json", "top"}, "does not go with --score-only, which prints numbers alone"),
-    "top": ({"as_json"}, "does not go with --top, which is for people: take --align"),
+    "score_only": ({"form", "top"}, "does not go with --score-only, which prints numbers alone"),
+    "top": ({"form"}, "does not go with --top, which is for people: take --align"),
 }
 """What is printed -> options that do not go with it, and why."""
 
@@ -64,19 +67,14 @@ def score(call: Call) -> None:
     from lmgauge.report import task_pages, tasks
     from lmgauge.report.terminal import show
     from lmgauge.tasks.alignment import errors_by_system
-    from lmgauge.tasks.metrics.protocol import METRICS
     from lmgauge.tasks.segment_examples import SegmentChooser
 
     _check(call)
     name = str(call.context.command.name)
-    kind, files = METRICS.find(name), _files(call)
-    options = {field: call.values[field] for field in fields_of(kind) if field in call.values}
-    if name == "bleu":
-        from lmgauge.tasks.public_sets import tokenizer_for
-
-        options = {"tokenizer": tokenizer_for(call["language_pair"])} | options
-        options |= {"effective_order": True} if call["sentence"] else {}
-    metric = kind(**options)
+    files, metric = _files(call), _metric(call, name)
+    again = "top" if call["top"] else "also" if call["also"] else ""
+    if again and "-" in (*call["files"], call["group"], call["document"]):
+        raise click.UsageError(f"--{again} reads the files twice, which standard input cannot: save it in a file first")
     aligned = partial(call, align_files, metric=metric, **files)
     if call["sentence"]:
         for block in call(score_segments, metric=metric, **files, notes=_note):
@@ -85,9 +83,10 @@ def score(call: Call) -> None:
         _print_json(segment.to_dict() for segment in aligned(notes=_note))
     elif call["align"]:
         show(tasks.aligned_blocks(aligned(notes=_note)))
+    elif call["also"]:
+        several = [call(score_files, metric=one, **files) for one in (metric, *(_metric(call, one) for one in call["also"]))]
+        call.answer([one.to_dict() for one in several], lambda: tasks.blocks_of_several(several, width=call["width"]))
     else:
-        if call["top"] and "-" in (*call["files"], call["group"], call["document"]):
-            raise click.UsageError("--top reads the files twice, which standard input cannot: save it in a file first")
         errors = errors_by_system(aligned()) if call["top"] else None  # first, for what it refuses
         chooser = SegmentChooser(metric, call["segments"], call["seed"]) if call.html else None
         systems = call(score_files, metric=metric, **files, chooser=chooser)
@@ -96,6 +95,19 @@ def score(call: Call) -> None:
         if errors is not None:
             click.echo()
             show(tasks.error_blocks(errors, call["top"]))
+
+
+def _metric(call: Call, name: str) -> TaskMetric:
+    """Return a metric with those of the user's options that it has."""
+    from lmgauge.tasks.metrics.protocol import METRICS, metric_named
+
+    options = {field: call.values[field] for field in fields_of(METRICS.find(name) or object) if field in call.values}
+    if name == "bleu":
+        from lmgauge.tasks.public_sets import tokenizer_for
+
+        options = {"tokenizer": tokenizer_for(call.values.get("language_pair"))} | options
+        options |= {"effective_order": True} if call["sentence"] else {}
+    return metric_named(name, **options)
 
 
 def score_labels(call: Call) -> None:
@@ -113,6 +125,8 @@ def _check(call: Call) -> None:
     for name, (others, reason) in _ALONE.items():
         if call[name]:
             call.refuse(others, reason)
+        if call[name] and name in ("align", "sentence") and not call.as_json:
+            call.refuse({"form"}, f"does not go with --{name}, which prints no table")
     if call.html is None:
         call.refuse(["segments"], "is for the page: name it with --html")
         if call["score_only"]:  # beside the numbers alone neither p-values nor intervals are shown

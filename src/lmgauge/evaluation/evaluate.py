@@ -111,8 +111,9 @@ class Evaluator:
     def of_text(self, corpus: Corpus, notes: Sequence[str]) -> Iterator[Evaluation]:
         """Yield the numbers of a text that was read to its end, and of each of its groups."""
         report, names = corpus.report, corpus.group_names
+        lost = report.left_out()
         self.origin = replace(self.origin, documents_by=report.documents_by).after(corpus.boundary)
-        yield self.finish(text_sha256=report.sha256, notes=[*report.notes(), *notes])
+        yield self.finish(text_sha256=report.sha256, notes=[*lost, *notes], changes=report.notes()[len(lost) :])
         for code in sorted(code for code in self.tallies if code is not None):
             yield self.finish(code, names[code] if code < len(names) else "all", text_sha256=report.sha256)
 
@@ -124,6 +125,7 @@ class Evaluator:
         text_sha256: str = "",
         documents: tuple[Ints | None, str] | None = None,
         notes: Sequence[str] = (),
+        changes: Sequence[str] = (),
     ) -> Evaluation:
         """Return the numbers of the whole text, or of a group."""
         # documents: int64 [segments of the text] or None, and what tells them apart; if not given, as the table says.
@@ -174,7 +176,7 @@ class Evaluator:
             signature=_signature(origin, events, tally, text_sha256, in_signature(interval)),
             scored_share=scored.share,
             source_figures=protocol.figures(nats, events) if protocol and whole else {},
-            notes=[*scored.notes, *notes, *caveats(interval), *own],
+            notes=[*scored.notes, *notes, *caveats(interval), *own, *changes],
             given_bytes=tally.given_bytes,
             crossing_tokens=tally.crossing_tokens,
         )
@@ -312,8 +314,8 @@ def _notes_of_spans(table: FirstTokens, spans: bool, uncovered: int, segments: i
 
 _MANY_UNSEEN = 0.1  # from this rate on a note says so
 NO_WORDS = (
-    "most characters are of scripts that are written without spaces, so spaces do not part words: no bits per word, no word "
-    "perplexity; compare by bits per byte or character"
+    "this script has no spaces between words, so bits per word and word perplexity are not given; compare bits per byte or "
+    "per character"
 )
 
 
@@ -333,21 +335,18 @@ def _unseen_words(tally: EventSums) -> Iterator[str]:
         yield _spelled_words(tally)
     if tokens and tally.events[OOV] >= _MANY_UNSEEN * tokens and not tally.zeros[OOV]:
         yield (
-            f"{100 * tally.events[OOV] / tokens:.0f} % of the tokens are unseen words, all one event <unk>: the perplexity "
-            "is in large part that of <unk>; look at perplexity_without_oov and bits per byte"
+            f"{100 * tally.events[OOV] / tokens:.0f} % of the tokens are unseen words, all one token <unk>: the perplexity "
+            "is largely that of <unk>; see perplexity_without_oov and bits per byte"
         )
 
 
 def _spelled_words(tally: EventSums) -> str:
     bits = nats_to_bits(-tally.nats())
     letters, space = (100 * nats_to_bits(-tally.part_nats(name)) / (bits or 1.0) for name in (SPELLING, SEPARATOR))
-    of_tokens = f"{100 * tally.events[SPELLED] / (tally.tokens or 1):.1f} % of the tokens are unseen"
+    unseen = f"({100 * tally.events[SPELLED] / (tally.tokens or 1):.1f} %)"
     if SEPARATOR not in tally.parts:
-        return f"{of_tokens} characters: {letters:.1f} % of the bits say which they are"
-    return (
-        f"{of_tokens} words, spelled letter by letter: {letters:.1f} % of the bits are their letters, {space:.1f} % "
-        "the white space between words"
-    )
+        return f"unseen characters {unseen} take {letters:.1f} % of the bits"
+    return f"unseen words {unseen} are spelled: spelling takes {letters:.1f} % of the bits, white space {space:.1f} %"
 
 
 CLEAN, CONTAMINATED = "clean", "contaminated"

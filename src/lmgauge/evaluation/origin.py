@@ -110,16 +110,16 @@ class BoundReason(NamedTuple):
     sentence: str
 
 
-_UNSEEN = BoundReason("unseen words", "unseen words are one event <unk>, cheaper to predict than they are")
+_UNSEEN = BoundReason("unseen words", "unseen words share one token, <unk>, which is easier to predict than the words")
 _CLOSED = BoundReason("unseen words", "unseen words are impossible")
-_FIRST = BoundReason("first tokens not scored", "what comes first in a context is not scored")
-_SPACE = BoundReason("white space lost", "the tokens do not give back all white space")
+_FIRST = BoundReason("first tokens not scored", "the first token of a context is not scored")
+_SPACE = BoundReason("white space lost", "the tokenizer drops some white space")
 _ALTERED = BoundReason(
     "text altered by the tokenizer or read as special tokens",
     "the tokenizer alters some of the text, or reads it as special tokens",
 )
 _NORMALIZED = BoundReason(
-    "text changed by the normalizer", "the normalizer makes some of the text simpler, and so cheaper to predict"
+    "text changed by the normalizer", "the normalizer changes some of the text, which is then easier to predict"
 )
 
 

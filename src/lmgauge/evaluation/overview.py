@@ -101,7 +101,14 @@ def overview(
         runs, diagnoses = [runs[i] for i in order], [diagnoses[i] for i in order]
         shared = text if text is not None and all(run.text_sha256 in ("", text.report.sha256) for run in runs) else None
         words = None if shared is None else training
-        comparisons = compare(runs, examples=examples, corpus=shared, documents_of_text=documents_of_text, training=words)
+        comparisons = compare(
+            runs,
+            examples=examples,
+            corpus=shared,
+            documents_of_text=documents_of_text,
+            training=words,
+            best_first=bool(ranked_by),
+        )
     say_progress("reading passages")
     choose = partial(choose_passages, segments=segments, seed=settings.seed)
     passages, shown = _passages(runs, text, choose, diagnoses, comparisons, training)

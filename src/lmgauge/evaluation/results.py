@@ -182,7 +182,7 @@ def comparison_notes(results: Sequence[Evaluation]) -> list[str]:
         f"{', '.join(result.model for result in members)} ({size})"
         for members, size in zip(alike.values(), sizes, strict=True)
     ]
-    note = f"perplexity may not be compared between {' | '.join(parts)}: {' and '.join(differ)} differ; "
+    note = f"perplexity may not be compared between {' | '.join(parts)}: {_listed(differ)} differ; "
     ends = {ContextPolicy.parse(result.context).line_ends for result in results}
     if "unscored" in ends and len(ends) > 1:
         return [note + "nor may bits per byte, as not all models score the ends of lines"]
@@ -190,11 +190,16 @@ def comparison_notes(results: Sequence[Evaluation]) -> list[str]:
     return [note + "compare bits per byte" + (f", a lower bound for {', '.join(bounds)}" if bounds else "")]
 
 
+def _listed(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def _events(result: Evaluation) -> dict[str, object]:
     return {
-        "events": (result.unit, result.events),
+        "units": (result.unit, result.events),
         "vocabularies": result.fingerprints.get("vocabulary"),
-        "scored line ends": bool(result.sentence_ends),
+        "line ends": bool(result.sentence_ends),
         "unseen words": result.oov_policy,
     }
 

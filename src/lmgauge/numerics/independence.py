@@ -22,19 +22,16 @@ def in_words(units: Units, documents_by: str) -> str:
         why = "as --document segment says" if documents_by == SEGMENTS else f"as each is a document ({documents_by})"
         return f"{units.units:,} segments are taken as independent, {why}"
     known = documents_by != UNKNOWN
-    few = f"fewer than {FEWEST_UNITS} documents cannot tell how documents vary, so this is about text like these"
-    why = few if known else "documents are not known"
+    why = f"fewer than {FEWEST_UNITS} documents, so this is about text like these; " if known else ""
+    remedy = "" if known else "; if segments form documents, use --document"
     if units.alike > 1.0:
-        remedy = "" if known else "; name the documents with --document"
-        return (
-            f"{why}; neighboring segments are alike, which makes the interval {units.alike:.2g} times as wide as for "
-            f"independent segments{remedy}"
-        )
-    remedy = "" if known else " (--document names documents)"
+        wider = f"so the interval is {units.alike:.2g} times as wide as for independent segments"
+        return f"{why}neighboring segments are similar, {wider}{remedy}"
     if units.units < FEWEST_POINTS:
-        too_few = f"{units.units} segments are too few to tell whether neighbors are alike"
-        return f"{why}; {too_few}, so they are taken as independent{remedy}"
-    return f"{why}; neighboring segments do not look alike, so {units.units:,} segments are taken as independent{remedy}"
+        return (
+            f"{why}{units.units} segments are taken as independent (too few to tell whether neighbors are similar){remedy}"
+        )
+    return f"{why}{units.units:,} segments are taken as independent, as neighbors are not similar{remedy}"
 
 
 def in_signature(units: Units | None) -> str:
@@ -47,13 +44,13 @@ def in_signature(units: Units | None) -> str:
 def caveats(units: Units | None) -> Iterator[str]:
     """Yield a note where the units are too few to rely on."""
     if units is None:
-        yield f"fewer than {FEWEST_UNITS} documents or segments cannot tell how the figure varies: no interval and no test"
+        yield f"no interval and no test: these need {FEWEST_UNITS} documents or segments"
         return
     name = DOCUMENTS if units.unit == DOCUMENTS else SEGMENTS
     if units.units < FEW_UNITS:
-        yield f"only {units.units} {name}: the interval is rough; {FEW_UNITS} or more make it reliable"
+        yield f"only {units.units} {name}: treat the interval as rough ({FEW_UNITS} or more needed)"
     elif 0 < units.effective < FEW_UNITS:
         yield (
-            f"a few of the {units.units:,} {name} hold most of the text: all together count as {units.effective}, and the "
-            "interval is rough"
+            f"a few of the {units.units:,} {name} hold most of the text, so they count as {units.effective}: treat the "
+            "interval as rough"
         )

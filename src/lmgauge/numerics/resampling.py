@@ -399,8 +399,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def holm_adjusted(tests: Iterable[T]) -> tuple[T, ...]:
+def holm_adjusted(tests: Iterable[T], *, best_of: int = 2) -> tuple[T, ...]:
     """Return results of tests, their `p_value_holm` the `p_value` adjusted for the number of tests."""
+    # best_of: of how many models the figures themselves chose the best, with which all others are compared. Each of them
+    # might have been the best, on one side of its tests: best_of families at p / 2 each (Bonferroni; Holm within each).
     made: list[Any] = list(tests)
-    adjusted = holm([test.p_value for test in made])
+    adjusted = [p if p is None else min(1.0, p * best_of / 2) for p in holm([test.p_value for test in made])]
     return tuple(replace(test, p_value_holm=p) for test, p in zip(made, adjusted, strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.base.result_list import Form as Form
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lmgauge.tasks.alignment import Alignment
     from lmgauge.tasks.segment_examples import ShownSegment
 
+_FEW_DIGITS = 3
 Level = Literal["good", "bad", "unknown", "fact"]
 """Of a verdict; `fact` is none: a statement that is neither good nor bad."""
 
@@ -73,7 +74,7 @@ Cell = str | Number | Range | Mark | Bar | Tokens
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table."""
+    """A column of a table; its numbers are in one form, with at least three digits that count."""
 
     title: str
     cells: Sequence[Cell]
@@ -82,6 +83,31 @@ class Column:
     align: Literal["left", "right"] = "right"  # to which side; numbers are right-aligned
     wraps: bool = False  # long text continues on the next line instead of being cut (columns to the left)
     note: str = ""  # what a reader must know of it
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cells", in_one_form(self.cells))
+
+
+def in_one_form(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """Return cells whose numbers have three digits that count where fewer than two would be shown (with few digits none).
+
+    What decides is the smallest number, and of differences, or with few digits, the largest, as some are about zero.
+    """
+    sizes: dict[tuple[Form, int], list[float]] = {}
+    for cell in cells:
+        if isinstance(cell, Number | Range) and cell.form in ("number", "signed"):
+            values = (cell.value,) if isinstance(cell, Number) else (cell.low, cell.high)
+            known = [abs(float(value)) for value in values if value and math.isfinite(value)]
+            sizes.setdefault((cell.form, cell.digits), []).extend(known)
+    raised: dict[tuple[Form, int], int] = {}
+    for kind, known in sizes.items():
+        few = kind[1] < _FEW_DIGITS
+        needed = 2 - math.floor(math.log10((max if few or kind[0] == "signed" else min)(known, default=100.0)))
+        raised[kind] = needed if needed > kind[1] + 1 + few else kind[1]
+    return [
+        replace(cell, digits=raised.get((cell.form, cell.digits), cell.digits)) if isinstance(cell, Number | Range) else cell
+        for cell in cells
+    ]
 
 
 @dataclass(frozen=True)
@@ -238,7 +264,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Quotes:
-    """Texts, each with a line on what it is; a terminal shows the first ones, and of each how it begins."""
+    """Texts, each with a line on what it is; a terminal shows how each begins."""
 
     title: str
     items: tuple[tuple[str, str], ...]  # of each what it is, and the text
@@ -334,6 +360,20 @@ def series(
 def notes(texts: Iterable[str]) -> Document:
     """Return a note for each text."""
     return tuple(Text(text, note=True) for text in texts)
+
+
+def signatures(lines: Iterable[str]) -> Document:
+    """Return the signature of several results: the parts that all share, with * for others, then those of each.
+
+    >>> [line.text for line in signatures(["ppl|n:3|model:a", "ppl|n:3|model:b"])]
+    ['ppl|n:3|model:*', 'model:a', 'model:b']
+    """
+    each = [line.split("|") for line in dict.fromkeys(lines)]
+    shared = [part for part in (each or [[]])[0] if all(part in parts for parts in each)]
+    if len(each) > 1:
+        form = [part if part in shared else f"{part.partition(':')[0]}:*" for part in each[0]]
+        each = [form, *([part for part in parts if part not in shared] for parts in each)]
+    return tuple(Signature("|".join(parts)) for parts in each)
 
 
 def named(charts: Iterable[ChartData]) -> Iterator[tuple[str, ChartData]]:

@@ -27,7 +27,7 @@ def blocks(result: CalcResult, *, steps: bool = False) -> Document:
     chart = surprisal_chart([token.token for token in result.tokens] or [""] * len(result.bits), result.bits)
     first = (*_tokens(result), *chart, Lines(result.lines()))
     if not steps:
-        return (*first, *notes(_definitions(result)))
+        return (*first, *map(Text, _definitions(result)))
     return (*first, Heading("Steps"), *map(Text, result.steps), *notes([_ROUNDED]))
 
 

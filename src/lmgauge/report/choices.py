@@ -26,7 +26,7 @@ def blocks(choices: Choices) -> doc.Document:
         *(_table(choices, model) for model in choices.models),
         *_chart(choices),
         *_tests(choices),
-        *doc.notes([f"95 % intervals and tests: {choices.independence}", *choices.notes]),
+        *doc.notes([*choices.notes, f"95 % intervals and tests: {choices.independence}"]),
         doc.Signature(choices.signature),
     )
 

@@ -37,9 +37,9 @@ def blocks_of_one(comparison: Comparison) -> doc.Document:
     return (*_one(comparison, 1), *charts_of([comparison]), *details_of(comparison))
 
 
-def _one(comparison: Comparison, models: int) -> Iterator[doc.Block]:
+def _one(comparison: Comparison, compared: int) -> Iterator[doc.Block]:
     yield doc.Heading(title(comparison))
-    yield verdict(comparison, models)
+    yield verdict(comparison, compared)
     yield from figures_of(comparison)
 
 
@@ -55,7 +55,7 @@ def figures_of(comparison: Comparison) -> Iterator[doc.Block]:
         yield _figures(comparison)
     independence = [f"95 % intervals and p-values: {comparison.independence}."] if comparison.independence else []
     about = [] if comparison.p_value_holm is None else [_ABOUT]
-    yield from doc.notes([*independence, *about, *comparison.notes])
+    yield from doc.notes([*comparison.notes, *independence, *about])
 
 
 def charts_of(comparisons: Sequence[Comparison]) -> Iterator[doc.ChartData]:
@@ -105,7 +105,7 @@ def _comparable(comparison: Comparison) -> Iterator[str]:
         yield f"{which}: comparable" if comparable else f"{which}: NOT comparable: {'; '.join(reasons)}"
     nearest = next((verdict.nearest for verdict in comparison.verdicts if verdict.nearest), None)
     if nearest and not any(verdict.comparable for verdict in comparison.verdicts):
-        yield f"nearest comparable figure: {nearest}"
+        yield f"compared instead: {nearest}"
     if comparison.part == EXACT_PART and comparison.bytes is not None and comparison.bytes_in_all:
         share = percent(comparison.bytes / comparison.bytes_in_all, 1)
         yield f"compared below: {comparison.bytes:,} of {comparison.bytes_in_all:,} bytes ({share})"
@@ -143,7 +143,7 @@ def change_cells(difference: float, interval: Interval | None, *, perplexity: bo
     return doc.Number(difference, digits, form), doc.between(interval, digits, form)
 
 
-def verdict(comparison: Comparison, models: int) -> doc.Verdict:
+def verdict(comparison: Comparison, compared: int) -> doc.Verdict:
     """Return in a few sentences whether the two may be compared, how far they are apart, and whether that is real."""
     if not comparison.differences:
         return doc.Verdict("bad", "Not comparable: nothing of the two can be compared.")
@@ -155,10 +155,10 @@ def verdict(comparison: Comparison, models: int) -> doc.Verdict:
     name = TITLES[lead.metric]
     figures = f"{name} {second} for {comparison.second}, {first} for {comparison.first}, difference {gap}{interval}."
     level: doc.Level = "good" if comparison.significant else "unknown"
-    return doc.Verdict(level, " ".join([f"{where}: {figures}", *_conclusion(comparison, models)]))
+    return doc.Verdict(level, " ".join([f"{where}: {figures}", *_conclusion(comparison, compared)]))
 
 
-def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
+def _conclusion(comparison: Comparison, compared: int) -> Iterator[str]:
     p = comparison.p_value_holm
     yield from comparison.doubts
     if comparison.within_rounding and not comparison.doubts:
@@ -166,7 +166,7 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
         return
     if p is None:
         return
-    adjusted = f", adjusted for {models} models (Holm)" if models > 1 else ""
+    adjusted = f", adjusted for {compared} comparisons (Holm)" if compared > 1 else ""
     unit = comparison.unit if comparison.unit == DOCUMENTS else "segments"
     tested = f"{p_equals(p)}{adjusted}, {comparison.units:,} paired {unit}"
     if comparison.doubts:
@@ -286,7 +286,7 @@ def _ranking(comparisons: Comparisons, metric: str, rivals: dict[str, Rival], cl
     what = f"predicts best: {TITLES[metric]}" if clear else f"has the lowest {TITLES[metric]},"
     yield f"{'Of those with a rank, ' * (len(rivals) < len(comparisons))}{comparisons.runs[0]} {what} {figure}."
     if real := by_state.get("real"):
-        yield _beaten(real, metric, len(comparisons))
+        yield _beaten(real, metric, len(comparisons.runs))
     if chance := by_state.get("chance"):
         each = [f"{_by(rival, metric, '(')}, {p_equals(rival.item.p_value_holm or 0.0)})" for rival in chance]
         yield f"It may be lower by chance than {listed(each)}."
@@ -310,10 +310,10 @@ def _by(rival: Rival, metric: str, joined: str = "by ") -> str:
     return f"{rival.item.second} {joined}{percent(rival.lower, min(2, max(0, digits)))}"
 
 
-def _beaten(real: Sequence[Rival], metric: str, compared: int) -> str:
+def _beaten(real: Sequence[Rival], metric: str, models: int) -> str:
     first, most = real[0].item, p_equals(max(rival.item.p_value_holm or 0.0 for rival in real))
     p = most if len(real) == 1 else most.replace("=", "≤")
-    adjusted = f", adjusted for {compared} comparisons (Holm)" if compared > 1 else ""
+    adjusted = f", adjusted for all {models * (models - 1) // 2} pairs"
     unit = first.unit if first.unit == DOCUMENTS else "segments"
     named = listed([_by(rival, metric) for rival in real])
     if len(real) > _MOST_NAMED:

@@ -22,7 +22,7 @@ def blocks(curve: ContextCurve) -> doc.Document:
         _points(curve),
         _steps(curve),
         *_charts(curve),
-        *doc.notes((*bound, *independence, *curve.notes)),
+        *doc.notes((*bound, *curve.notes, *independence)),
         doc.Signature(curve.signature),
     )
 

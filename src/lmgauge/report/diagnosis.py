@@ -28,9 +28,9 @@ def blocks(diagnosis: Diagnosis) -> doc.Document:
     """Return all that was worked out; sections that say nothing are left out."""
     return (
         *_verdict(diagnosis),
+        *doc.notes(diagnosis.notes),
         *evaluations.blocks([diagnosis.evaluation]),
         *(block for part in parts(diagnosis).values() for block in part),
-        *doc.notes(diagnosis.notes),
     )
 
 

@@ -41,8 +41,8 @@ def blocks(divergence: Divergence, *, details: bool = True) -> doc.Document:
         *storage_blocks(divergence.storage),
         *_quantiles(divergence),
         *(details_of(divergence) if details else ()),
-        *doc.notes([f"95 % intervals: {divergence.independence}."] if divergence.independence else []),
         *doc.notes(divergence.notes),
+        *doc.notes([f"95 % intervals: {divergence.independence}."] if divergence.independence else []),
         doc.Signature(divergence.signature),
     )
 
@@ -204,9 +204,9 @@ def candidate_blocks(candidates: CandidateDivergences, *, details: bool | None =
         *_charts(items),
         *_tests(candidates.tests),
         *each,
-        *(doc.notes([f"95 % intervals and p-values: {independence}."] if independence else []) if not details else ()),
         *(() if details else doc.notes(notes)),
-        *(() if details else (doc.Signature(item.signature) for item in items)),
+        *(doc.notes([f"95 % intervals and p-values: {independence}."] if independence else []) if not details else ()),
+        *(() if details else doc.signatures(item.signature for item in items)),
     )
 
 
@@ -257,11 +257,10 @@ def _table(items: Sequence[Divergence]) -> doc.Table:
         return doc.numbers(title, values, digits, drop=drop)
 
     quantiles = [item.kl_ab_quantiles_nats for item in items]
-    digits = _digits([item.kl_ab_nats.value for item in items])
     columns = (
         doc.labels("candidate", [item.b for item in items]),
-        column("KL, nats", [item.kl_ab_nats for item in items], digits),
-        doc.Column("95 % interval", [doc.between(item.kl_ab_nats.interval, digits) for item in items]),
+        column("KL, nats", [item.kl_ab_nats for item in items], 6),
+        doc.Column("95 % interval", [doc.between(item.kl_ab_nats.interval, 6) for item in items]),
         doc.numbers("99.9 %", [values.get("99.9") for values in quantiles], 3, drop=4),
         doc.numbers("maximum", [values.get("100") for values in quantiles], 3, drop=5),
         column("same top, %", [item.top_1_agreement for item in items], 2, 100),
@@ -270,16 +269,6 @@ def _table(items: Sequence[Divergence]) -> doc.Table:
         doc.Column("95 % interval", [doc.between(item.perplexity_ratio.interval, 5) for item in items], 2),
     )
     return doc.Table(columns)
-
-
-def _digits(values: Sequence[float | None]) -> int:
-    """Return the digits behind the point with which the smallest value above 0 has three that count; six at least.
-
-    >>> _digits([0.05, 8.028e-06])
-    8
-    """
-    finite = [value for value in values if value and math.isfinite(value)]
-    return max(6, 2 - math.floor(math.log10(min(finite)))) if finite else 6
 
 
 def _charts(items: Sequence[Divergence]) -> Iterator[doc.ChartData]:
@@ -296,12 +285,11 @@ def _tests(tests: Sequence[CandidateTest]) -> Iterator[doc.Table]:
     rows = [test for test in tests if test.difference is not None]
     if not rows:
         return
-    digits = _digits([abs(test.difference or 0.0) for test in rows])
     columns = (
         doc.labels("worse?", [_asked(test) for test in rows]),
         doc.labels("measure", [_MEASURES[test.measure] for test in rows]),
-        doc.numbers("difference", [test.difference for test in rows], digits, "signed"),
-        doc.Column("95 % interval", [doc.between(test.interval, digits, "signed") for test in rows], 1),
+        doc.numbers("difference", [test.difference for test in rows], 6, "signed"),
+        doc.Column("95 % interval", [doc.between(test.interval, 6, "signed") for test in rows], 1),
         doc.Column("p", [doc.Number(test.p_value_holm, form="p", significant=bool(test.significant)) for test in rows]),
     )
     several = len({test.measure for test in rows}) < len(rows)

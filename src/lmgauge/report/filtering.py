@@ -38,7 +38,7 @@ def blocks(result: FilteredDocuments) -> doc.Document:
         *_groups(result),
         *_examples(result),
         *doc.notes(_notes(result)),
-        *(doc.Signature(line) for line in list(result.signatures.values())[:_MOST_ROWS]),
+        *doc.signatures(list(result.signatures.values())[:_MOST_ROWS]),
     )
 
 
@@ -242,13 +242,13 @@ def _notes(result: FilteredDocuments) -> Iterator[str]:
     impossible = sum(sums.impossible for sums in result.totals.values())
     if impossible:
         yield f"{counted(impossible, 'token')} had the probability 0: the perplexity of a document with one is infinite."
+    if any(sums.unseen and not _spells(result, name) for name, sums in result.totals.items()):
+        yield "≥ is a lower bound: unseen words share one token, <unk>, which is easier to predict than the words."
     if result.documents:
         yield (
-            "Perplexity and bits/byte: of all tokens together, so that long documents count for more; median document: half "
-            "of the documents have at most this perplexity, to an eighth of an octave."
+            "Perplexity and bits/byte are of all tokens together, so long documents count for more; half of the documents "
+            "have at most the perplexity of the median document (to an eighth of an octave)."
         )
-    if any(sums.unseen and not _spells(result, name) for name, sums in result.totals.items()):
-        yield "≥: lower bound, as unseen words are one event <unk>, cheaper to predict than they are."
 
 
 def _spells(result: FilteredDocuments, name: str) -> bool:
@@ -276,7 +276,7 @@ def percentile_blocks(percentiles: Percentiles) -> doc.Document:
         *(_percentile_table(percentiles, model, names) for model in percentiles.models),
         *doc.notes(_percentile_notes(percentiles)),
         *(_percentile_chart(percentiles, model) for model in percentiles.models),
-        *(doc.Signature(line) for line in percentiles.models.values()),
+        *doc.signatures(percentiles.models.values()),
     )
 
 
@@ -318,9 +318,6 @@ def _interval(percentiles: Percentiles, model: str, group: str | None, point: fl
 
 def _percentile_notes(percentiles: Percentiles) -> Iterator[str]:
     overall, group, sample = percentiles.overall, percentiles.group, percentiles.sample
-    of_each = " of each group" if group is not None else ""
-    size = "all documents" if sample is None else f"up to {sample:,} documents{of_each}"
-    yield f"learned on {size}; {overall.documents:,} documents were read (seed {percentiles.seed})"
     if percentiles.bad_records:
         yield f"{counted(percentiles.bad_records, 'record')} without valid text left out"
     for name in percentiles.models:
@@ -342,6 +339,9 @@ def _percentile_notes(percentiles: Percentiles) -> Iterator[str]:
     hidden = len(percentiles.groups) - _MOST_ROWS
     if hidden > 0:
         yield f"the {_MOST_ROWS} largest groups are shown; the file has {hidden:,} more"
+    of_each = " of each group" if group is not None else ""
+    size = "all documents" if sample is None else f"up to {sample:,} documents{of_each}"
+    yield f"learned on {size}; {overall.documents:,} documents were read (seed {percentiles.seed})"
 
 
 def _percentile_chart(percentiles: Percentiles, model: str) -> doc.ChartData:

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import cast
 
 from lmgauge.numerics.lower_bound import LowerBound
-from lmgauge.report.blocks import Form, Number, Range
+from lmgauge.report.blocks import Form, Number, Range, in_one_form
 
 _SIGNED_FORMS = ("signed", "fixed", "change")
-_LARGE = 10**7
+_LARGE, _MOST_DIGITS = 10**9, 9
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a figure rounded to `digits` after the point; infinity as a sign, a dash for None."""
-    if value is None:
-        return "–"
-    if isinstance(value, LowerBound):
-        return f"≥ {number(float(value), digits)}"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    if value and (abs(value) >= _LARGE or abs(value) < 10**-digits):
-        return f"{value:.{digits}g}"
-    return f"{value:,.{digits}f}"
+    """Return a figure rounded to `digits` after the point, or to three that count; infinity as a sign, a dash for None."""
+    return in_words(Number(value, digits))
 
 
 def signed(value: float | None, digits: int = 4) -> str:
     """Return a difference: as `number`, with its sign always in front."""
-    return ("+" if value is not None and value > 0 else "") + number(value, digits)
+    return in_words(Number(value, digits, "signed"))
+
+
+def _figure(value: float, digits: int) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if value and (abs(value) >= _LARGE or digits > _MOST_DIGITS):
+        return f"{value:.2e}"
+    return f"{value:,.{digits if digits <= _MOST_DIGITS else 0}f}"
 
 
 def p_value(value: float | None) -> str:
     """Return a p-value; very small ones as a bound."""
     if value is None:
-        return number(None)
+        return "–"
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
@@ -79,8 +81,8 @@ def probability(value: float, digits: int = 1) -> str:
 
 
 FORMS: dict[Form, Callable[[float, int], str]] = {
-    "number": number,
-    "signed": signed,
+    "number": _figure,
+    "signed": lambda value, digits: "+" * (value > 0) + _figure(value, digits),
     "fixed": lambda value, digits: f"{value:,.{digits}f}",
     "percent": percent,
     "change": change,
@@ -96,22 +98,25 @@ FORMS: dict[Form, Callable[[float, int], str]] = {
 
 
 def in_words(cell: Number | Range) -> str:
-    """Return a number or an interval as it is written everywhere: a lower bound with ≥, a significant p-value with *."""
+    """Return a number or an interval as it is written in a sentence: in a form of its own."""
+    return in_column(cast("Number | Range", in_one_form([cell])[0]))
 
-    def form(value: float, digits: int) -> str:
-        return FORMS[cell.form if math.isfinite(value) or cell.form == "signed" else "number"](value, digits)
+
+def in_column(cell: Number | Range) -> str:
+    """Return a number or an interval as it is written in its column: a lower bound with ≥, a significant p-value with *."""
+
+    def form(value: float) -> str:
+        return FORMS[cell.form if math.isfinite(value) or cell.form == "signed" else "number"](value, cell.digits)
 
     if isinstance(cell, Range):
         between, ends = " .. " if cell.form in _SIGNED_FORMS else " – ", (cell.low, cell.high)
         if cell.form in ("number", "signed") and any(_LARGE <= abs(end) < math.inf for end in ends):  # both in one form
-            sign = "+" if cell.form == "signed" else ""
-            return between.join(f"{end:{sign}.{cell.digits}g}" if math.isfinite(end) else number(end) for end in ends)
-        return between.join(form(end, cell.digits) for end in ends)
+            cell = replace(cell, digits=_MOST_DIGITS + 1)
+        return between.join(map(form, ends))
     if cell.value is None:
-        return number(None)
+        return "–"
     bound = isinstance(cell.value, LowerBound)
-    value = float(cell.value) if bound else cell.value
-    return "≥ " * bound + "* " * cell.significant + form(value, cell.digits)
+    return "≥ " * bound + "* " * cell.significant + form(float(cell.value) if bound else cell.value)
 
 
 def names_in_brief(names: Sequence[str]) -> str:

@@ -145,7 +145,7 @@ def checkup_blocks(checkup: Checkup) -> doc.Document:
         *doc.notes(checkup.notes),
         doc.Lines(tuple(lines.items())),
         doc.Table(columns, "Extras"),
-        *doc.notes([f"What is missing is installed by its name: {install_command('NAME,NAME')}"]),
+        doc.Text(f"To install what is missing, by name: {install_command('NAME,NAME')}"),
     )
 
 

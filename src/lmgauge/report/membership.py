@@ -28,8 +28,8 @@ def blocks(membership: Membership, *, examples: int = 5) -> doc.Document:
     control = "no control texts" if membership.control_texts is None else f"{membership.control_texts:,} control texts"
     notes = [
         *([OTHER_REASONS] if membership.control_texts is not None else []),
-        *([f"95 % intervals: {membership.independence}."] if membership.independence else []),
         *membership.notes,
+        *([f"95 % intervals: {membership.independence}."] if membership.independence else []),
     ]
     return (
         doc.Heading(of),

@@ -76,8 +76,8 @@ def pruned_blocks(pruned: PrunedModel, *, name: str = "") -> doc.Document:
         doc.numbers("after", after, form="count"),
         doc.numbers("share", [b / a for a, b in zip(before, after, strict=True)], 2, "percent"),
     )
-    notes = [f"{name or pruned.model.label}: pruned at threshold {pruned.threshold:.4g}"]
-    return (doc.Table(columns, bold=(len(before) - 1,)), *doc.notes([*notes, *_measured(pruned)]))
+    said = [f"{name or pruned.model.label}: pruned at threshold {pruned.threshold:.4g}"]
+    return (doc.Table(columns, bold=(len(before) - 1,)), *map(doc.Text, [*said, *_measured(pruned)]))
 
 
 def _measured(pruned: PrunedModel) -> list[str]:
@@ -108,10 +108,10 @@ def mixture_blocks(mixture: Mixture, *, name: str = "", paths: Sequence[str] = (
 
 def static_blocks(merged: StaticMixture, *, name: str = "", paths: Sequence[str] = ()) -> doc.Document:
     """Return the rows of the mixture, then the n-grams of the static one and the perplexity lost."""
-    notes = [f"{name or merged.model.label}: n-grams of order 1, 2, ...: {', '.join(f'{n:,}' for n in merged.ngrams)}"]
+    said = [f"{name or merged.model.label}: n-grams of order 1, 2, ...: {', '.join(f'{n:,}' for n in merged.ngrams)}"]
     if merged.perplexity is not None and merged.perplexity_of_mixture is not None:
-        notes.append(lost(merged.perplexity_of_mixture, merged.perplexity, merged.events, ("of the mixture", "static")))
-    return (*mixture_blocks(merged.mixture, paths=paths), *doc.notes(notes))
+        said.append(lost(merged.perplexity_of_mixture, merged.perplexity, merged.events, ("of the mixture", "static")))
+    return (*mixture_blocks(merged.mixture, paths=paths), *map(doc.Text, said))
 
 
 def fit_blocks(fit: MixtureFit) -> doc.Document:
@@ -198,7 +198,7 @@ def learned(content: Mapping[str, Any]) -> list[str]:
     single = separators["single_space"]
     return [
         f"spelling: learned from {speller['words']:,} words of {speller['alphabet']:,} different characters, order "
-        f"{speller['order']}; it gives {percent(speller['known_mass'])} to words that are known and never spelled",
+        f"{speller['order']}; {percent(speller['known_mass'])} of its probability is on known words, never spelled",
         f"white space: {separators['seen']:,} places, {percent(single)} a single space; {separators['bits']:.4f} bits each",
     ]
 

@@ -136,10 +136,11 @@ def order_on_page(runs: Sequence[str]) -> list[int]:
 
 
 def _pairs(compared: Comparisons, *, folded: bool) -> Iterator[doc.Block]:
-    # Of each pair its figures, and its verdict where the page does not begin with it.
+    # Of each pair its figures, and its verdict where the page does not begin with it; p counts for all pairs of a ranking.
+    tests = len(compared) * len(compared.runs) // 2 if folded else len(compared)
     for item in compared:
         if len(compared) > 1:
-            verdict = comparison.verdict(item, len(compared))
+            verdict = comparison.verdict(item, tests)
             yield doc.Text(verdict.text) if folded else verdict
         for block in comparison.figures_of(item):
             yield replace(block, title=comparison.title(item)) if isinstance(block, doc.Table) else block
@@ -169,7 +170,8 @@ def _ranking_table(overview: Overview, rivals: Mapping[str, comparison.Rival], o
     )
     where = ", which is not the last step" if step_numbers(names) and best != names[-1] else ""
     footnote = f"The best is {best}{where}; each other model is compared with it, on the same text."
-    return doc.Table(columns, bold=(names.index(best),), footnotes=(footnote,))
+    adjusted = "p is adjusted for all pairs of models, as the figures chose the best."
+    return doc.Table(columns, bold=(names.index(best),), footnotes=(footnote, adjusted))
 
 
 def _differences(overview: Overview, rivals: Mapping[str, comparison.Rival], order: Sequence[int]) -> doc.ChartData:

@@ -21,7 +21,7 @@ from lmgauge.base.files import digest
 from lmgauge.base.version import __version__
 from lmgauge.report import blocks as doc
 from lmgauge.report.chart_values import PAGE_WIDTH, link
-from lmgauge.report.formats import in_words
+from lmgauge.report.formats import in_column, in_words
 from lmgauge.report.page_payload import BITS_STEP, KL_STEP, packed, shown_text
 
 if TYPE_CHECKING:
@@ -151,9 +151,9 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
         case doc.Tokens(parts):
             kind, text, value = "tokens", "".join(parts).strip()[:1], _short("".join(parts))
         case doc.Range():
-            kind, text, value = "range", in_words(cell), cell.low
+            kind, text, value = "range", in_column(cell), cell.low
         case _:
-            kind, text, value = "number", in_words(cell), "" if cell.value is None else cell.value
+            kind, text, value = "number", in_column(cell), "" if cell.value is None else cell.value
     return {"kind": kind, "text": text, "value": value, "own": cell}
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from lmgauge.base.choices import Average
 from lmgauge.numerics.intervals import Interval
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import counted, in_words, p_equals, percent
+from lmgauge.report.formats import counted, in_words, listed, p_equals, percent
 from lmgauge.tasks.alignment import AlignedSegment, Alignment, ErrorCounts
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.correlation import PERMUTATIONS, Correlation
@@ -98,6 +99,22 @@ def blocks(systems: Systems, *, width: int = 2) -> doc.Document:
         *doc.notes(_footnotes(systems)),
         signature,
     )
+
+
+def blocks_of_several(several: Sequence[Systems], *, width: int = 2) -> doc.Document:
+    """Return one table of systems scored by several metrics, what a reader must know, and the signatures."""
+    columns = [doc.labels("system", [item.system for item in several[0]])]
+    for systems in several:
+        columns.append(doc.numbers(_title(systems), [systems.scale * item.score.score for item in systems], width))
+        drawn = (column for column in _drawn_columns(systems, width) if column.title != "difference")
+        columns += [replace(column, title=f"{systems.metric}, {column.title}") for column in drawn]
+    lower = [systems.metric for systems in several if not systems.higher_is_better]
+    title = counted(several[0].segments, "segment") + (f"; lower is better for {listed(lower)}" if lower else "")
+    notes = [(systems.metric, note) for systems in several for note in _footnotes(systems)]
+    shared = {note for _, note in notes if sum(note == other for _, other in notes) == len(several)}
+    said = dict.fromkeys(note if note in shared else f"{metric}: {note}" for metric, note in notes)
+    lines = (doc.Signature(f"{systems.metric}|{systems.signature}") for systems in several)
+    return (doc.Table(tuple(columns), title), *doc.notes(said), *lines)
 
 
 def _charts(systems: Systems) -> Iterator[doc.ChartData]:
@@ -247,9 +264,9 @@ def _footnotes(systems: Systems) -> Iterator[str]:
         adjusted = f", p adjusted for {len(tested)} comparisons (Holm)" if len(tested) > 1 else ""
         differs = "* differs" if any(item.significant for item in tested) else "none differs"
         yield f"{differs} from {systems.items[0].system} at {100 * SIGNIFICANT:.0f} % ({how}{adjusted})."
+    yield from systems.notes
     if systems.independence:
         yield f"{systems.independence}."
-    yield from systems.notes
 
 
 # -- n-best lists rescored ----------------------------------------------------------------------------------------------
@@ -327,7 +344,7 @@ def _notes(rescored: Rescored) -> Iterator[str]:
 def correlation_blocks(correlation: Correlation) -> doc.Document:
     """Return the verdict, a row for each system, each coefficient with what is known of it, and notes."""
     independence = [f"{correlation.independence}."] if correlation.independence else []
-    notes = doc.notes([*_permutations(correlation), *independence, *correlation.notes])
+    notes = doc.notes([*correlation.notes, *_permutations(correlation), *independence])
     return (*_correlation_verdict(correlation), _systems(correlation), *_coefficients(correlation), *notes)
 
 

@@ -1,21 +1,20 @@
 """Blocks in a terminal or as a string (`NO_COLOR` is respected)."""
 
 # Where standard output is a pipe or a file, `show` writes rows for programs (`report.pipe`); `FORCE_COLOR` asks for what a
-# terminal shows. Charts that have an order are a line of bars, such as ▇▅▃▂▁, where the characters can be shown.
+# terminal shows.
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from lmgauge.base.escaping import readable
-from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import in_words
+from lmgauge.report.formats import counted, in_column
 from lmgauge.report.tsv_renderer import as_rows, marks
 
 if TYPE_CHECKING:
@@ -28,21 +27,41 @@ _TEXT_WIDTH, _NARROWEST = 24, 6
 _TITLE_WIDTH, _LONGEST_TITLE = 16, 48
 _BAR_WIDTH = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_LEVELS = "▁▂▃▄▅▆▇█"
-_FEWEST_POINTS = 4
-_MOST_QUOTES, _INDENT = 2, 4
+_INDENT = 4
+_MOST_NOTES = 2
 _AROUND = 36
 _COLORS = {"good": "green", "bad": "bold red", "unknown": "yellow", "fact": "bold"}
 
 
-def show(document: Iterable[doc.Block]) -> None:
+def show(document: Iterable[doc.Block], *, whole: bool = True, signatures: bool = True) -> None:
     """Print a document on standard output; what a narrow terminal has no room for is named."""
     # A pipe gets rows with a tab between cells, and all columns: see `report.pipe`.
-    # document: blocks, in the order of reading.
-    out = _terminal()
+    # document: blocks, in the order of reading; whole: all notes and examples.
+    most, out = sys.maxsize if whole else 1, _terminal()
+    document = brief(document, notes=_MOST_NOTES * most, signatures=whole or signatures, examples=most)
     parts = _Renderer(out).rendered(document) if out is not None else [as_rows(document)]
     for text in parts:
         sys.stdout.write(text)
+
+
+def brief(document: Iterable[doc.Block], *, notes: int, signatures: bool, examples: int = 1) -> Iterator[doc.Block]:
+    """Yield what is printed: the first notes, each once, the first examples of each kind, signatures or none."""
+    # Builders put first what changes how a number may be read.
+    shown: dict[str, None] = {}
+    for block in document:
+        match block:
+            case doc.Signature() if not signatures:
+                pass
+            case doc.Text(text, note=True, indent=0):
+                if text not in shown and len(shown) < notes:
+                    yield block
+                shown[text] = None
+            case doc.Gallery(parts):
+                yield doc.Gallery(tuple(replace(quotes, items=quotes.items[:examples]) for quotes in parts))
+            case _:
+                yield block
+    if len(shown) > notes:
+        yield doc.Text(f"{counted(len(shown) - notes, 'more note')}: -v", note=True)
 
 
 def _terminal() -> Console | None:
@@ -61,6 +80,7 @@ def as_text(document: Iterable[doc.Block], width: int = 100) -> str:
     from rich.console import Console
 
     out = Console(width=width, color_system=None)
+    document = brief(document, notes=sys.maxsize, signatures=True)
     return "".join(_Renderer(out).rendered(document)).rstrip("\n")
 
 
@@ -75,8 +95,6 @@ class _Renderer:
     def rendered(self, document: Iterable[doc.Block]) -> Iterator[str]:
         before: doc.Block | None = None
         for block in document:
-            if isinstance(block, doc.ChartData) and isinstance(before, doc.Table) and _has_bars(before):
-                continue
             if lines := [self._written(line) for line in self._lines(block)]:
                 if before is not None and _apart(before, block):
                     lines.insert(0, "")
@@ -92,7 +110,7 @@ class _Renderer:
         return capture.get()
 
     def _lines(self, block: doc.Block) -> Iterator[Line]:
-        # Lines of a block as they are to be printed; ladders and passages are for pages and have none.
+        # Lines of a block as they are to be printed; charts, ladders and passages are for pages and have none.
         match block:
             case doc.Heading(text):
                 yield from self._broken(text, "bold")
@@ -113,12 +131,10 @@ class _Renderer:
             case doc.Table():
                 if block.rows:
                     yield from self._table(block)
-            case doc.ChartData():
-                yield from self._bars(block)
             case doc.Gallery(parts):
                 for quotes in parts:
                     yield from self._quotes(quotes)
-            case doc.Ladder() | doc.Passages() | doc.Outputs():
+            case doc.ChartData() | doc.Ladder() | doc.Passages() | doc.Outputs():
                 pass
             case _:
                 assert_never(block)
@@ -139,31 +155,11 @@ class _Renderer:
                 yield _padded(_line("").append_text(_line(lead, "bold")), widest + 2).append_text(part)
                 lead = ""
 
-    def _bars(self, chart: doc.ChartData) -> Iterator[Line]:
-        # Line of bars for each series whose x have an order, on one scale, with its lowest and highest value.
-        known = [y for series in chart.series for y in map(_drawn, series.y) if y is not None]
-        if chart.kind not in ("line", "histogram") or chart.diagonal or not known or readable(_LEVELS) != _LEVELS:
-            return
-        low, high = min(known), max(known)
-        digits = 0 if all(y == round(y) for y in known) else 3
-        names = max(_size(readable(series.name)) for series in chart.series)
-        unit = f" {chart.y_unit}" if chart.y_unit else ""
-        for series in chart.series:
-            values = list(map(_drawn, series.y))
-            own = [y for y in values if y is not None]
-            bars = "".join(" " if y is None else _LEVELS[round(7 * (y - low) / ((high - low) or 1.0))] for y in values)
-            ends = _line(f"  {in_words(doc.Range(min(own, default=0.0), max(own, default=0.0), digits))}{unit}", "dim")
-            line = _padded(_line(series.name, "dim"), names + 2).append(bars).append_text(ends)
-            if len(own) >= _FEWEST_POINTS and _size(line.plain) <= self._width:
-                yield line
-
     def _quotes(self, quotes: doc.Quotes) -> Iterator[Line]:
         yield from self._broken(quotes.title, "bold")
-        for about, text in quotes.items[:_MOST_QUOTES]:
+        for about, text in quotes.items:
             yield _line(_cut(readable(about), self._width), "dim")
             yield _line(" " * _INDENT).append(_cut(readable(text), self._width - _INDENT, "end"))
-        if len(quotes.items) > _MOST_QUOTES:
-            yield _line(f"and {len(quotes.items) - _MOST_QUOTES:,} more on a page", "dim")
 
     # --- tables -----------------------------------------------------------------------------------------------
 
@@ -248,16 +244,10 @@ def _gives_way(column: doc.Column) -> bool:
     return column.align == "left" and isinstance(column.cells[0], str | doc.Tokens)
 
 
-def _has_bars(table: doc.Table) -> bool:
-    return any(isinstance(column.cells[0], doc.Bar) for column in table.columns if column.cells)
-
-
 def _apart(before: doc.Block, block: doc.Block) -> bool:
-    if isinstance(before, doc.Heading) or isinstance(block, doc.ChartData):
+    if isinstance(before, doc.Heading):
         return False
-    return isinstance(before, doc.Table | doc.Lines | doc.Aligned | doc.ChartData) or isinstance(
-        block, doc.Heading | doc.Table
-    )
+    return isinstance(before, doc.Table | doc.Lines | doc.Aligned) or isinstance(block, doc.Heading | doc.Table)
 
 
 def _line(text: str, style: Any = "") -> Line:
@@ -297,7 +287,7 @@ def _cell(cell: doc.Cell, width: int, signs: tuple[str, str], style: str) -> Lin
             return _line("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip())
         case doc.Tokens():
             return _tokens(cell, width, signs)
-    return _line(in_words(cell), style)
+    return _line(in_column(cell), style)
 
 
 def _tokens(cell: doc.Tokens, width: int, signs: tuple[str, str]) -> Line:
@@ -322,11 +312,6 @@ def _size(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
-
-
-def _drawn(value: float | None) -> float | None:
-    # Value that has a bar: a finite figure, not a lower bound.
-    return None if value is None or isinstance(value, LowerBound) or not math.isfinite(value) else value
 
 
 def _cut(text: str, room: int, where: Literal["start", "middle", "end"] = "middle") -> str:

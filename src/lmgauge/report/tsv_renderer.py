@@ -1,4 +1,4 @@
-"""Blocks in a pipe or a file: rows that other programs read, with a tab between cells.
+"""Blocks in a pipe or a file: rows that other programs read, with a tab between cells; tables alone in other forms.
 
 * A table is its titles, then a line for each row, with all columns, nothing cut and no bars: `lmgauge eval ... | cut -f2`.
 * Names and values are a line for each value: name, tab, value.
@@ -11,16 +11,73 @@ Numbers are written as in a terminal; `--json` has full precision. A tab in a na
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from lmgauge.base.escaping import readable
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import in_words
+from lmgauge.report.formats import in_column
 
 _REMARK = "# "
 _INDENT = "    "
 _MARKS = ("»", "«"), ("⟦", "⟧"), ("[", "]"), ("{", "}"), ("<<", ">>"), ("[[", "]]")
+
+_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_`[]~#"} | {"<": "&lt;", "&": "&amp;"})
+_LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
+    | {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "∞": r"$\infty$", "×": r"$\times$", "σ": r"$\sigma$"}
+)
+
+
+def as_tables(document: Iterable[doc.Block], form: str) -> str:
+    """Return the tables of a document alone as csv, latex or markdown; names and values are a table without titles.
+
+    >>> print(as_tables([doc.Table((doc.labels("a_b", ["x"]), doc.numbers("n", [1200.0], 1)))], "markdown"))
+    | a\\_b | n |
+    | :-- | --: |
+    | x | 1,200.0 |
+    """
+    write = {"csv": _as_csv, "latex": _as_latex, "markdown": _as_markdown}[form]
+    tables = [_paired(block) if isinstance(block, doc.Lines) else block for block in document]
+    return "\n\n".join("\n".join(write(table)) for table in tables if isinstance(table, doc.Table) and table.rows)
+
+
+def _paired(lines: doc.Lines) -> doc.Table:
+    values = [value if isinstance(value, str) else "; ".join(value) for _, value in lines.pairs]
+    return doc.Table((doc.labels("", [name for name, _ in lines.pairs]), doc.labels("", values)))
+
+
+def _as_csv(table: doc.Table) -> list[str]:
+    # Numbers have no commas between thousands.
+    heads, *rows = _texts(table, bare=True)
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([heads] * any(heads) + rows)
+    return out.getvalue().splitlines()
+
+
+def _as_markdown(table: doc.Table) -> Iterator[str]:
+    heads, *rows = _texts(table)
+    if table.title:
+        yield from (readable(table.title).translate(_MARKDOWN), "")
+    sides = [":--" if column.align == "left" else "--:" for column in _shown(table)]
+    for row in (heads, sides, *rows):
+        yield f"| {' | '.join(row if row is sides else [cell.translate(_MARKDOWN) for cell in row])} |"
+
+
+def _as_latex(table: doc.Table) -> Iterator[str]:
+    # For the package booktabs.
+    heads, *rows = (" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in _texts(table))
+    if table.title:
+        yield f"% {readable(table.title)}"
+    yield f"\\begin{{tabular}}{{{''.join(column.align[0] for column in _shown(table))}}}\n\\toprule"
+    if any(column.title for column in _shown(table)):
+        yield f"{heads}\n\\midrule"
+    yield from (re.sub(r"(?<!\S)-(?=[\d$])", "$-$", row) for row in rows)
+    yield "\\bottomrule\n\\end{tabular}"
 
 
 def as_rows(document: Iterable[doc.Block]) -> str:
@@ -77,16 +134,27 @@ def _lines(block: doc.Block) -> Iterator[str]:
 def _table(table: doc.Table) -> Iterator[str]:
     if table.title:
         yield _REMARK + readable(table.title)
-    columns = [column for column in table.columns if not isinstance(column.cells[0], doc.Bar)]
-    yield "\t".join(title(column) for column in columns)
-    signs = marks([cell for column in columns for cell in column.cells])
-    for row in zip(*(column.cells for column in columns), strict=True):
-        yield "\t".join(_cell(cell, signs) for cell in row)
-    for column in columns:
+    yield from map("\t".join, _texts(table))
+    for column in _shown(table):
         if column.note:
             yield f"{_REMARK}{readable(f'{column.title}: {column.note}')}"
     for note in table.footnotes:
         yield _REMARK + readable(note)
+
+
+def _shown(table: doc.Table) -> list[doc.Column]:
+    return [column for column in table.columns if not isinstance(column.cells[0], doc.Bar)]
+
+
+def _texts(table: doc.Table, *, bare: bool = False) -> Iterator[list[str]]:
+    # Titles and rows as text; bare numbers have no commas between thousands.
+    columns = _shown(table)
+    yield [title(column) for column in columns]
+    signs = marks([cell for column in columns for cell in column.cells])
+    for row in zip(*(column.cells for column in columns), strict=True):
+        numbers = [bare and isinstance(cell, doc.Number | doc.Range) for cell in row]
+        texts = [_cell(cell, signs) for cell in row]
+        yield [text.replace(",", "") if number else text for text, number in zip(texts, numbers, strict=True)]
 
 
 def _cell(cell: doc.Cell, signs: tuple[str, str]) -> str:
@@ -99,7 +167,7 @@ def _cell(cell: doc.Cell, signs: tuple[str, str]) -> str:
             return ""
         case doc.Tokens():
             return marked(cell, signs)
-    return readable(in_words(cell))
+    return readable(in_column(cell))
 
 
 def title(column: doc.Column) -> str:

@@ -200,9 +200,15 @@ class TextReport:
             raise UsageError("the fingerprint of a text is known once it was read to its end: iterate over it first")
         return self.sha256[:6]
 
+    def left_out(self) -> list[str]:
+        """Return one sentence for each thing that was left out while reading; empty if nothing was."""
+        bad = f"{_counted(self.skipped - self.unusable, 'segment')} left out: not valid text"
+        unusable = f"{_counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}"
+        return [bad] * (self.skipped > self.unusable) + [unusable] * (self.unusable > 0)
+
     def notes(self) -> list[str]:
-        """Return one sentence for each thing that was changed or left out while reading; empty if nothing was."""
-        lines = []
+        """Return one sentence for each thing that was left out or changed while reading; empty if nothing was."""
+        lines = self.left_out()
         if self.crlf_lines:
             lines.append(f"{self.crlf_lines:,} CRLF line ends read as LF")
         if self.lone_returns:
@@ -221,10 +227,6 @@ class TextReport:
             lines.append(f"final newline supplied for {self.missing_final_newline:,} of {self.files:,} files")
         if self.replaced:
             lines.append(f"{self.replaced:,} bytes that are not valid text replaced by U+FFFD")
-        if invalid := self.skipped - self.unusable:
-            lines.append(f"{_counted(invalid, 'segment')} left out: not valid text")
-        if self.unusable:
-            lines.append(f"{_counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}")
         if self.repeated_ids:
             repeated = _counted(self.repeated_ids, "record")
             lines.append(f"{repeated} with the id of an earlier one: in rows, segment tells texts apart, the id does not")

@@ -310,7 +310,7 @@ def test_fewer_than_six_segments(shop: Path, tmp_path: Path, lines: int) -> None
     (found,) = compare([tmp_path / "kn", tmp_path / "wb"])
     assert [d.interval for d in found.differences] == [None] * 4
     assert found.p_value is found.significant is found.units_needed is None
-    assert "fewer than 6 documents or segments cannot tell how the figure varies: no interval and no test" in found.notes
+    assert "no interval and no test: these need 6 documents or segments" in found.notes
     assert found.differences[0].first == lmgauge.evaluate(shop / "kn", tmp_path / "one.txt").perplexity
     assert all(row.interval is None and row.p_value is None for slices in found.slices for row in slices.rows)
 
@@ -381,7 +381,7 @@ def test_a_text_that_changed_is_not_at_hand(shop: Path, tmp_path: Path) -> None:
         assert any("the text is not at hand" in note for note in found.notes)
     (tmp_path / "again.txt").write_text("First Citizen\r\nspeak", encoding="utf-8", newline="")  # the same, differently
     again = pair(tmp_path, "kn", "wb", text=tmp_path / "again.txt")
-    assert again.notes == ("fewer than 6 documents or segments cannot tell how the figure varies: no interval and no test",)
+    assert again.notes == ("no interval and no test: these need 6 documents or segments",)
     with pytest.raises(InputError, match="scored another text"):
         pair(tmp_path, "kn", "wb", text=shop / "test.txt")
     with pytest.raises(UsageError, match="--text"):

@@ -107,7 +107,7 @@ def test_from_files_to_a_folder_and_back(tmp_path: Path) -> None:
     loaded = lmgauge.load_model(tmp_path / "class")
     read = lmgauge.models.read_class_model(tmp_path / "class.arpa", tmp_path / "classes.txt")
     assert loaded.fingerprint == read.fingerprint
-    assert "class-arpa3" in ok("eval", "-m", tmp_path / "class", tmp_path / "test.txt").stdout
+    assert "class-arpa3" in ok("eval", "-m", tmp_path / "class", tmp_path / "test.txt", "--signature").stdout
     assert "class-arpa3" in ok("info", tmp_path / "class").stdout
     mixed = lmgauge.mix([tmp_path / "class", tmp_path / "class.arpa"], tmp_path / "test.txt", output=tmp_path / "mixed")
     assert lmgauge.load_model(tmp_path / "mixed").fingerprint == mixed.fingerprint

@@ -170,11 +170,11 @@ def _target(subject: Subject, contexts: Contexts, generator: np.random.Generator
                     compared.apart.note(f"{where}: {numbers}")
         if places >= most:
             break
-    replaced, apart = counted(compared.events, "token"), compared.apart
-    bad = f"{apart.count:,} of {replaced} put in place of others were not scored as predicted: score looks at what it "
-    bad += f"predicts, first {apart.first}."
-    good = f"{replaced} put in place of others, in {counted(places, 'place')} among "
-    good += f"{counted(contexts.whole.events, 'event')}, got the predicted probability."
+    replaced, apart = counted(compared.events, "substitute token"), compared.apart
+    bad = (
+        f"{apart.count:,} of {replaced} were not scored as predicted: score looks at what it predicts, first {apart.first}."
+    )
+    good = f"At {counted(places, 'position')}, {replaced} scored exactly as predicted."
     skipped = "" if places else "no token of the text can be replaced by another one"
     details = {"places": places, "words": compared.events, "apart": apart.count}
     return judge(LEVEL, "target", bad=bad if apart.count else "", skipped=skipped, good=good, details=details)

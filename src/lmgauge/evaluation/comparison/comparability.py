@@ -269,8 +269,8 @@ def verdicts(first: Run, second: Run, facts: Facts) -> tuple[tuple[Verdict, ...]
         bits_reasons.append("a protocol leaves out tokens, and so not the same bytes")
     nearest = {
         WHOLE: "bits per byte" if bits else None,
-        EXACT_PART: "bits per byte where neither loses text nor meets an unseen word (below)",
-        SHARED_EVENTS: "cross-entropy of the events that both know and that are the same token (below)",
+        EXACT_PART: "bits per byte on the text that both models know (below)",
+        SHARED_EVENTS: "cross-entropy of the tokens that both models have and know (below)",
         NOTHING: None,
     }[part]
     result = [Verdict("perplexity", perplexity, tuple(differ), None if perplexity else nearest)]

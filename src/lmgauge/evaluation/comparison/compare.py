@@ -176,13 +176,10 @@ def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slice
     if part == EXACT_PART:
         for run, tally in zip(sums.runs, sums.facts.totals, strict=True):
             if tally.events[OOV]:
-                yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which favors it"
+                yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which is an advantage"
     vocabularies = {run.origin.fingerprints.get("vocabulary", run.name) for run in sums.runs}
     if part == SHARED_EVENTS and len(vocabularies) > 1:
-        yield (
-            "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "
-            "with fewer words is favored here"
-        )
+        yield "the model with the smaller vocabulary has an advantage here"
 
 
 def compare(
@@ -192,8 +189,10 @@ def compare(
     corpus: Corpus | None = None,
     documents_of_text: bool = False,
     training: Callable[[Corpus], TrainingWords] | None = None,
+    best_first: bool = False,
 ) -> Comparisons:
     """Compare runs with the first of them."""
+    # best_first: the figures chose the first run, as the best of all; p-values then count for all pairs of runs.
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more; each is compared with the first")
     check_whole("examples", examples, 0)
@@ -212,7 +211,9 @@ def compare(
         answers, part = verdicts(runs[0], run, fact)
         collected.append((PairSums((runs[0], run), fact, part, text, documents, words, examples), answers))
     _read([sums for sums, _ in collected if sums.part != NOTHING], text)
-    judged = holm_adjusted(judge(sums, answers, level=1 - SIGNIFICANT / len(facts)) for sums, answers in collected)
+    models = len(runs) if best_first else 2
+    level = 1 - SIGNIFICANT / (len(facts) * models / 2)
+    judged = holm_adjusted((judge(sums, answers, level=level) for sums, answers in collected), best_of=models)
     items = [replace(item, units_needed=None) if item.significant else item for item in judged]
     return Comparisons(tuple(items), tuple(run.name for run in runs), agreements(runs, facts))
 

@@ -278,12 +278,12 @@ def _in_bits(over: Spread | None, *, cost: bool = False) -> Interval | None:
 def _independence(lead: Spread, by: str) -> str:
     if lead.unit != UNKNOWN:
         return in_words(lead, by)
-    few = f"fewer than {FEWEST_UNITS} documents cannot tell how documents vary, so this is about text like these"
-    why = "documents are not known" if by == UNKNOWN else few
-    alike = "neighbors do not look alike"
+    why = "" if by == UNKNOWN else f"fewer than {FEWEST_UNITS} documents, so this is about text like these; "
+    spans = f"{lead.units:,} spans of {SPAN} tokens"
     if lead.alike > 1.0:
-        alike = f"neighbors are alike, which makes the interval {lead.alike:.2g} times as wide as for independent ones"
-    return f"{why}; of {lead.units:,} spans of {SPAN} tokens {alike}"
+        wider = f"so the interval is {lead.alike:.2g} times as wide as for independent ones"
+        return f"{why}neighbors among {spans} are similar, {wider}"
+    return f"{why}{spans} are taken as independent, as neighbors are not similar"
 
 
 def _signature(origin: Origin, contexts: Sequence[int], stride: int, events: int, sha256: str, independent: str) -> str:
@@ -303,6 +303,12 @@ def _signature(origin: Origin, contexts: Sequence[int], stride: int, events: int
 
 
 def _notes(sums: Spans, blocks: Any, contexts: Sequence[int], stride: int, lead: Spread | None) -> Iterator[str]:
+    if sums.zeros.any():
+        yield "a counted token has probability zero: figures with it are infinite, and no test can be made of them"
+    if lead is not None and lead.unit == UNKNOWN and lead.units < _FEW_SPANS:
+        yield f"only {lead.units} spans of {SPAN} tokens: treat the interval as rough"
+    elif not sums.zeros.any() and (lead is None or lead.unit != UNKNOWN):
+        yield from caveats(lead)
     shortest, longest = contexts[0], contexts[-1]
     yield (
         f"counted are {sums.events:,} of {blocks.events:,} tokens, those with {longest:,} or more before them: in "
@@ -312,12 +318,6 @@ def _notes(sums: Spans, blocks: Any, contexts: Sequence[int], stride: int, lead:
         f"windows begin every {stride:,} tokens: with a context of {shortest:,} a token is seen with "
         f"{shortest - stride + 1:,} to {shortest:,} tokens before it, and so on"
     )
-    if sums.zeros.any():
-        yield "a counted token has probability zero: figures with it are infinite, and no test can be made of them"
-    if lead is not None and lead.unit == UNKNOWN and lead.units < _FEW_SPANS:
-        yield f"only {lead.units} spans of {SPAN} tokens: the interval is rough"
-    elif not sums.zeros.any() and (lead is None or lead.unit != UNKNOWN):
-        yield from caveats(lead)
 
 
 SPAN = 64

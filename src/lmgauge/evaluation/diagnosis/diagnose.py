@@ -213,6 +213,7 @@ class _Reading:
         return in_order(replace(one, seconds=None) for one in (*self.rungs, *compressed))
 
     def _notes(self, slices: Sequence[Slices], calibration: Calibration | None) -> Iterator[str]:
+        yield from self.long_runs.notes()
         if self.corpus is None:
             yield "the text is not at hand: name it with --text for groups, classes, examples, unseen words and baselines"
         elif not self.spans:
@@ -225,7 +226,6 @@ class _Reading:
             yield "calibration needs the model's distributions: -m MODEL"
         if not self.tokens.named:
             yield "the table does not tell its tokens: nothing is said about single tokens"
-        yield from self.long_runs.notes()
         by_group = next((s for s in slices if s.name == "group"), None)
         if by_group is not None and self.corpus is not None:
             empty = set(self.corpus.group_names) - {row.label for row in by_group.rows}

@@ -98,18 +98,18 @@ def _three_discounts(order: int, n: list[int], interpolate: bool) -> Discounts:
     #     Y = 80 / 120 = 2/3;  D1 = 1 - 2 Y 20/80 = 2/3;  D2 = 2 - 3 Y 10/20 = 1;  D3+ = 3 - 4 Y 4/10 = 1.93
     missing = [i for i in range(1, 4) if n[i] == 0]
     if missing:
-        why = f"no n-gram has an adjusted count of {missing[0]}"
+        why = f"discounts cannot be estimated, as no n-gram has an adjusted count of {missing[0]}"
     else:
         y = n[1] / (n[1] + 2 * n[2])
         values = [i - (i + 1) * y * n[i + 1] / n[i] for i in range(1, 4)]
         # A discount that takes the whole count leaves nothing to an n-gram that was seen, unless lower orders are mixed in.
         if all(0 <= value < i or (interpolate and value == i) for i, value in enumerate(values, 1)):
             return Discounts((0.0, *values))
-        why = f"they come out as {', '.join(f'{v:.3g}' for v in values)}, out of range"
+        why = f"estimated discounts ({', '.join(f'{v:.3g}' for v in values)}) are out of range"
     fallback = ", ".join(f"{v:g}" for v in _FALLBACK)
     return Discounts(
         (0.0, *_FALLBACK),
-        f"order {order}: the discounts cannot be estimated, as {why}; {fallback} are used (small or artificial text?)",
+        f"order {order}: {why}; using {fallback} (small or artificial text?)",
     )
 
 
