@@ -334,7 +334,7 @@ def test_sample_info_convert(folder: Path, tmp_path: Path) -> None:
         (["eval", "-m", "missing", "train.txt"], "missing"),
         (["eval", "-m", "train.txt", "train.txt"], "train.txt"),
         (["eval", "-m", "kn3", "missing.txt"], "missing.txt"),
-        (["eval", "-m", "kn3", "empty.txt"], "nothing to evaluate"),
+        (["eval", "-m", "kn3", "empty.txt"], "empty.txt: there is nothing to evaluate: no segment of the text is scored"),
         (["eval", "-m", "kn3", "bad.txt"], "bad.txt"),
         (["eval", "-m", "kn3", "--scores", "x.jsonl"], "-m"),
         (["eval", "--scores", "missing.jsonl"], "missing.jsonl"),

@@ -47,12 +47,12 @@ def import_scores(
 
     Args:
         files: output of the program: a path, or several, in the order of the text; in Python also a data frame.
-        output: run folder to write, or one of runs, one for each of several columns; `compare`, `audit`, `diagnose`,
+        output: run folder to write; one of runs, one for each of several columns; `compare`, `audit`, `diagnose`,
             `report` and `explore` read it.
         program: the program that wrote the files; recognized by their content if not given. One of
             lm-evaluation-harness, vllm, openai, llama.cpp, srilm, kenlm, minicons, score-table.
         log_unit: unit of the scores, where neither the program nor the file says it.
-        logprob: the column of a table with the log-probabilities of tokens, or several, which are one model each; the
+        logprob: column with log-probabilities of tokens; or several, which are one model each; the
             table is of no program, with a column token, word or piece, and perhaps one that tells sentences apart, such
             as segment or sentence_id, and one of documents, such as document or doc_id.
         text: the text that was scored; gives tokens their places, and bits per word, character and byte.
@@ -70,7 +70,7 @@ def import_scores(
 
     Shell:
         lmgauge import query.txt --text test.txt -o run/
-        lmgauge import tokens.csv --logprob model_a --logprob model_b --log-unit nats -o runs/
+        lmgauge import two.csv --logprob gpt2 --logprob kn5 --log-unit nats -o runs/
 
     Example:
         >>> import tempfile
