@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import FrozenInstanceError, fields
 from itertools import combinations
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import pytest
 
+import lmgauge
 from lmgauge.base.declaration import REQUIRED, entries, options_of, settings, settings_of, verb
 from lmgauge.base.errors import UsageError
 from lmgauge.base.option_numbers import Bounds, Count, Share
@@ -148,3 +150,13 @@ def test_a_verb_has_at_most_ten_keywords_of_its_own(name: str) -> None:
 def test_pages_of_the_reference_find_a_command_by_its_name(name: str) -> None:
     """What the module itself imports, such as a `cache`, would stand in front of it."""
     assert isinstance(getattr(derive, name.replace("-", "_")), derive.Command)
+
+
+def test_help_shows_types_without_quotes_and_no_address() -> None:
+    for function in (lmgauge.train, lmgauge.train_neural, lmgauge.word_surprisal):
+        shown = str(inspect.signature(function))
+        assert "\"'" not in shown
+        assert ": '" not in shown
+        assert " at 0x" not in shown
+    shown = str(inspect.signature(lmgauge.train))
+    assert shown.startswith("(kind: SmoothingKind | NeuralKind, texts: Text, *, output: PathLike")

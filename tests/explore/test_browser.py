@@ -109,6 +109,17 @@ def test_a_candidate_is_colored_by_its_divergence(opens: Opens, folder: Path, tm
         assert opened.complaints == []
 
 
+def test_a_segment_names_its_file_without_the_folder(opens: Opens, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("the cat\na dog\n", encoding="utf-8")
+    lmgauge.evaluate(models()["a"], tmp_path / "lines.txt", output=tmp_path / "run")
+    with address(tmp_path / "run") as where:
+        opened = opens(where)
+        place = opened.page.wait_for_selector("#s1 .where")
+        assert place is not None
+        assert place.inner_text() == "lines.txt:2"
+        assert place.get_attribute("title") == f"{tmp_path / 'lines.txt'}:2"
+
+
 def test_typing(opens: Opens, two_runs: str) -> None:
     opened = opens(two_runs)
     opened.page.fill("#typing", "the cat <b>sees</b>\nit")

@@ -335,3 +335,9 @@ def test_mcnemar_is_the_exact_binomial_test(first: int, second: int) -> None:
 def test_mcnemar_of_many_items() -> None:
     assert mcnemar_p_value(50_000, 50_000) == 1.0
     assert mcnemar_p_value(49_000, 51_000) == pytest.approx(2.5887160383e-10, rel=1e-9)  # scipy.stats.binomtest
+
+
+def test_an_interval_reads_well() -> None:
+    known = Interval(1.5, 2.25, 0.95, JACKKNIFE, "documents", 1200)
+    assert repr(known) == "<Interval: 1.5 to 2.25, level 0.95, of 1,200 documents>"
+    assert repr(Interval(1.5, 2.25, 0.9, WAVES, "unknown", 80)) == "<Interval: 1.5 to 2.25, level 0.9, of 80 segments>"

@@ -10,6 +10,7 @@ from lmgauge.base.choices import SmoothingKind, VocabularyKind
 from lmgauge.base.declaration import verb
 from lmgauge.base.errors import MissingExtraError, UsageError
 from lmgauge.base.option_numbers import Count
+from lmgauge.base.progress import listener
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, NeuralTrainingSettings, RunSettings
 from lmgauge.settings import KenlmForm, ReadingOptions, ScoringOptions, SpellerSettings, TrainingResources
@@ -84,7 +85,6 @@ def train(
         >>> lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2).types
         [4, 4]
     """
-    from lmgauge.base.progress import listener
     from lmgauge.models.combined.spelling.learn import train_model
 
     if kind in NEURAL_KINDS:
@@ -105,8 +105,8 @@ def train_neural(
     network: NeuralTrainingSettings | None = None,
     run: RunSettings = RunSettings(),
     reading: ReadingOptions = ReadingOptions(),
-    progress: Progress = lambda stage: None,
-    watch: Watch = lambda event: None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
     **fields: Any,
 ) -> NeuralTraining:
     """Train a neural model and write it as an ordinary checkpoint, which `load_model` and others read.
@@ -152,6 +152,7 @@ def train_neural(
     assert network is not None  # it has the kind
     held_out = None if held_out is None else held_out.without_given("training")
     corpus = corpus.without_given("training")
+    progress, watch = progress or listener(), watch or (lambda event: None)
     return run_training(network, run, corpus, valid=held_out, output=output, progress=progress, watch=watch)
 
 

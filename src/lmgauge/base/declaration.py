@@ -134,6 +134,12 @@ def chosen(made: Any) -> list[str]:
     return [field.name for field in fields(made) if getattr(made, field.name) != field.default]
 
 
+class _Words(str):
+    """An annotation as it is written, which `help` shows without quotes."""
+
+    __repr__ = str.__str__
+
+
 def verb(function: F) -> F:
     """Let a verb take the fields of its settings by name, besides the settings themselves; None stands for the defaults.
 
@@ -141,6 +147,8 @@ def verb(function: F) -> F:
         TypeError: on a call with something by position that has a name only.
         UsageError: on a call with a keyword that is neither the verb's nor a field of its settings.
     """
+
+    function.__annotations__ = {name: _Words(words) for name, words in function.__annotations__.items()}
 
     @wraps(function)
     def called(*arguments: Any, **keywords: Any) -> Any:

@@ -78,6 +78,11 @@ class Interval:
     resamples: int | None = None
     seed: int | None = None
 
+    def __repr__(self) -> str:
+        """Return the ends, the level, and what is taken as independent."""
+        unit = self.unit.replace(UNKNOWN, SEGMENTS)
+        return f"<Interval: {self.low:.6g} to {self.high:.6g}, level {self.level:g}, of {self.units:,} {unit}>"
+
     def mapped(self, function: Callable[[float], float]) -> Interval:
         """Return the interval of an increasing function of the figure; its ends are the function of the ends."""
         # function: from the unit of the figure to another, e.g. bits to perplexity.

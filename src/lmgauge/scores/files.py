@@ -330,7 +330,7 @@ def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray
 def _require_columns(path: Path, names: Sequence[str]) -> None:
     for name in ("segment", "logprob"):
         if name not in names:
-            advice = f"another table is imported first: `lmgauge import {path} --logprob COLUMN --logprob COLUMN -o RUNS`"
+            advice = f"another table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUNS`"
             raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names) or 'none'}; {advice}")
 
 

@@ -34,7 +34,7 @@ def test_what_is_not_known_is_one_line(tmp_path: Path) -> None:
 
 def test_files_of_two_programs(tmp_path: Path) -> None:
     one, other = written(tmp_path, KENLM, "one"), written(tmp_path, SRILM, "other")
-    with pytest.raises(UsageError, match=r"is of kenlm, and .*other of srilm: import the files of each on their own"):
+    with pytest.raises(UsageError, match=r"is of kenlm, and .*other of srilm: import those of each on their own"):
         open_logs([one, other])
     assert len(list(open_logs([one, one]).segments())) == 8
 

@@ -111,7 +111,9 @@
     const about = element("p", "about"), anchor = element("a", "anchor", `#${item.segment + 1}`);
     anchor.href = `#s${item.segment}`;
     anchor.setAttribute("aria-label", `link to segment ${item.segment + 1}`);
-    about.append(anchor, " ", element("span", "where", item.where));
+    const where = element("span", "where", item.where.replace(/^.*\/(?=[^/]*:\d+$)/, ""));
+    where.title = item.where;
+    about.append(anchor, " ", where);
     if (item.group) about.append(" ", element("span", "group", item.group));
     const figures = element("span", "figures");
     item.bits.forEach((bits, i) => {

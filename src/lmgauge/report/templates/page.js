@@ -203,7 +203,7 @@
         for (let i = 5; i > 0; i--) add(`b${i}`, `−${+(i * this.apart).toFixed(2)}${i === 5 ? " and less" : ""}`);
         add("", "0");
         for (let i = 1; i < 6; i++) add(`w${i}`, `+${+(i * this.apart).toFixed(2)}${i === 5 ? " and more" : ""}`);
-        target.append(element("span", "title", ` ticks within a color, above: tokens of ${this.data.names[0]} begin; below: of ${this.data.names[1]}`));
+        target.append(element("span", "title", ` ticks mark where tokens start: above, ${this.data.names[0]}; below, ${this.data.names[1]}`));
       } else {
         const far = this.color.startsWith("kl"), width = far ? this.far : this.width;
         target.append(element("span", "title", far ? "KL divergence from the base, bits:" : "bits:"));

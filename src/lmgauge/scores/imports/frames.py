@@ -17,7 +17,7 @@ from lmgauge.base.escaping import first_few, visible
 from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, score_of
 
 _TOKENS = ("token", "word", "piece")
-_DOCUMENTS = ("document", "document_id", "doc_id", "doc")
+_TEXTS = ("document", "document_id", "doc_id", "doc")
 _SENTENCES = ("sentence_id", "sent_id", "sentid", "sentence", "segment", "item", "text_id", "id")
 _SCORE = re.compile(r"(?i)(neg_?log_?prob|surprisal|log_?prob(?:ability)?|score)(?:[_ (]*(nats|bits|log10|base_?two)\)?)?")
 _OPPOSITE = re.compile("(?i)surprisal|neg|nll|loss")
@@ -105,8 +105,7 @@ class _Columns(NamedTuple):
 def _columns(names: Sequence[str], chosen: str = "") -> _Columns | None:
     # Columns of a table by their names, that of scores as chosen; None if it has no tokens or no scores.
     own = {name.lower(): name for name in reversed(names)}
-    known = (_TOKENS, _DOCUMENTS, _SENTENCES)
-    token, *groups = (next((own[name] for name in names if name in own), None) for names in known)
+    token, *groups = (next((own[name] for name in known if name in own), None) for known in (_TOKENS, _TEXTS, _SENTENCES))
     scores = [name for name in names if (name == chosen if chosen else _SCORE.fullmatch(name))]
     if token is None or not scores:
         return None

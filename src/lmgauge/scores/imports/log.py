@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lmgauge.base.choices import Format, LogUnit
 from lmgauge.base.errors import InputError, UsageError
@@ -26,9 +26,6 @@ from lmgauge.records.separated import Reader as SeparatedReader
 from lmgauge.records.sources import Source, find_sources
 from lmgauge.scores.spans import Piece
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 TO_NATS: dict[LogUnit, Callable[[float], float]] = {"nats": float, "bits": bits_to_nats, "log10": log10_to_nats}
 _ROUNDING = 1e-4  # nats: programs round a certain event to a little more than probability one
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -37,7 +34,6 @@ _LARGEST_VALUE = 1 << 28
 """Bytes of a JSON value that is held at a time."""
 _LONGEST_CELL = 1 << 22
 _CHUNK = 1 << 20
-_ROWS = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ class LogFile:
     """A file that a program wrote."""
 
     path: Path
-    frame: pa.Table | None = None  # a data frame in place of it
+    frame: Any = None  # a data frame in place of it, as an Arrow table
 
     @cached_property
     def source(self) -> Source:
@@ -77,7 +73,7 @@ class LogFile:
     def rows(self) -> Iterator[Row]:
         """Yield the rows of a table."""
         if self.frame is not None:
-            rows = chain.from_iterable(part.to_pylist() for part in self.frame.to_batches(_ROWS))
+            rows = chain.from_iterable(part.to_pylist() for part in self.frame.to_batches(1 << 13))
             return starmap(Row, enumerate(rows, 1))
         return self._reader().rows()
 

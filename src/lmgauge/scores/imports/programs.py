@@ -69,8 +69,7 @@ def open_logs(
         own = _recognized(file)
         chosen = chosen or own
         if own != chosen:
-            first = files[0].path
-            raise UsageError(f"{first} is of {chosen}, and {file.path} of {own}: import the files of each on their own")
+            raise UsageError(f"{files[0].path} is of {chosen}, and {file.path} of {own}: import those of each on their own")
     assert chosen is not None
     logs = Logs(chosen, files, log)
     if logs.output.parse is None:
