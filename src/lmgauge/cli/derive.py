@@ -57,7 +57,7 @@ NOT_OFFERED = {"block_bytes", "chooser", "fields", "join", "keep_bom", "lists", 
 """What only programs can say."""
 _PRINTED: dict[tuple[str, ...], tuple[object, str]] = {
     ("-v", "--verbose", "whole"): (True, "All notes, all examples, and the signature."),
-    ("--signature", "signatures"): (True, "Also print the signature: all that moves the numbers, in a line."),
+    ("--signature", "signatures"): (True, "Also print the signature: one line with everything that affects the numbers."),
     ("--csv", "form"): ("csv", "Print tables as CSV."),
     ("--latex", "form"): ("latex", "Print tables as LaTeX (booktabs)."),
     ("--markdown", "form"): ("markdown", "Print tables as Markdown."),
@@ -347,9 +347,9 @@ class Command(click.Command):
         super().__init__(name, help="\n\n".join([summary, body, "\b\n" + "\n".join(examples)]), short_help=summary, **others)
         self.about = about
         hidden = sum(isinstance(one, _Option) and not one.first for one in self.params)
-        more = f"{hidden} more option{'s' * (hidden > 1)}; of each " if hidden else ""
+        more = f"{hidden} more option{'s' * (hidden > 1)}, and " if hidden else ""
         shown: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _show_all}
-        words = f"Show {more}all that is to say of each."
+        words = f"Show {more}the full text of each."
         self.params.append(_Option(["--help-all"], help=words, heading="Options", first=True, **shown))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
