@@ -96,6 +96,10 @@ def test_a_guess_is_not_a_command() -> None:
     assert not set(guesses) & set(COMMANDS)
 
 
+def test_a_word_in_place_of_a_number_is_answered_in_plain_words() -> None:
+    assert "'five' is not a valid whole number" in refused("train", "mle", "--order", "five", "text.txt", "-o", "model")
+
+
 def test_a_misspelled_option_names_the_right_one() -> None:
     assert "--context" in refused("eval", "--contxt", 5)
 

@@ -315,7 +315,9 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     if int in option.kinds and str not in option.kinds:
         bounds = option.bounds or Bounds(float("-inf"))
         least, most = (None if abs(one) == float("inf") else int(one) for one in (bounds.least, bounds.most))
-        return click.IntRange(least, most)
+        whole = click.IntRange(least, most)
+        whole.name = "whole number"  # what messages call it
+        return whole
     if float in option.kinds:
         return click.STRING if str in option.kinds else NUMBER
     return click.STRING if str in option.kinds else None
