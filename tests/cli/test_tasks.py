@@ -452,6 +452,8 @@ def test_several_metrics_are_one_table(texts: dict[str, Path]) -> None:
     signed = [line for line in shown.splitlines() if "|nrefs:1|" in line]
     assert [line.split("|")[0] for line in signed] == ["# BLEU", "# TER"]
     assert "|case:lc|" in signed[0]
+    plus = json.loads(ok("bleu", *told, "--also", "chrF++", "--json").stdout)[1]
+    assert plus == json.loads(ok("chrf", *told, "--plus-plus", "--json").stdout)
     assert "choose one of bleu, cer, chrf, ter, wer" in refused("bleu", *told, "--also", "meteor")
     assert "reads the files twice" in refused("bleu", texts["ref"], "-", "--also", "ter")
     assert "--html does not go with --also" in refused("bleu", *told, "--also", "ter", "--html", "x.html")

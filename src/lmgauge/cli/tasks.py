@@ -31,7 +31,7 @@ class Printing:
         reference: a further reference for every segment; may be given several times.
         sentence: print a row for each segment instead; TSV, or JSON lines with --json.
         align: print alignments of segments with an error instead; with --json of all.
-        also: more metrics for the same table, such as chrf,ter; options that they share apply to all.
+        also: more metrics for the same table, such as chrf,chrf++,ter; options that they share apply to all.
         top: also show this many of the most frequent errors.
         width: decimals to print.
         score_only: print only the numbers, one line per system.
@@ -100,7 +100,10 @@ def _metric(call: Call, name: str) -> TaskMetric:
     """Return a metric with those of the user's options that it has."""
     from lmgauge.tasks.metrics.protocol import METRICS, metric_named
 
+    plus_plus = {"word_order": 2} if name.lower() == "chrf++" else {}
+    name = "chrf" if plus_plus else name
     options = {field: call.values[field] for field in fields_of(METRICS.find(name) or object) if field in call.values}
+    options |= plus_plus
     if name == "bleu":
         from lmgauge.tasks.public_sets import tokenizer_for
 
