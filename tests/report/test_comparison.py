@@ -101,6 +101,13 @@ def test_recipes_begin_with_their_verdict(results: dict[str, Any]) -> None:
     assert "is real: recipe A is better (p = 0.0010)" in as_text(real).replace("\n", " ")
 
 
+def test_several_runs_are_compared_with_the_first_only(comparisons: Comparisons) -> None:
+    hint = "each is compared with {} only; for all pairs: lmgauge report"
+    two = replace(comparisons, items=comparisons.items[:1] * 2, runs=("A", "B", "C"))
+    assert hint.format("A") in as_text(report.blocks(two, details=False), 200)
+    assert "only; for all pairs" not in as_text(report.blocks(replace(two, items=two.items[:1]), details=False), 200)
+
+
 # -- three models or more -----------------------------------------------------------------------------------------------
 def ranked(one: Comparison, *changes: dict[str, Any]) -> Verdict:
     """The verdict on A and further models, each with changes of the comparison with A."""

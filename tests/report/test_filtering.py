@@ -164,3 +164,15 @@ def test_bits_of_models_that_spell_are_no_lower_bounds(tmp_path: Path) -> None:
     assert exact.totals["s"].unseen == bound.totals["s"].unseen == 3
     assert "≥" not in str(exact)
     assert "≥" in str(bound)
+
+
+def test_empty_documents_that_stay_are_counted_and_shown_last(tmp_path: Path) -> None:
+    model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+    (tmp_path / "in.jsonl").write_text('{"text": ""}\n' * 3 + '{"text": "a b"}\n' + '{"text": ""}\n' * 3, encoding="utf-8")
+    result = lmgauge.filter_documents(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", max_perplexity=100)
+    assert (result.stay_documents, result.stay_empty) == (7, 6)
+    assert "What stays includes 6 empty documents; --min-bytes 1 drops empty ones." in as_text(blocks(result), 200)
+    dropped = lmgauge.filter_documents(model, tmp_path / "in.jsonl", tmp_path / "o.jsonl", max_perplexity=100, min_bytes=1)
+    assert (dropped.stay_empty, "--min-bytes" in str(dropped)) == (0, False)
+    gallery = next(block for block in blocks(filtered()) if isinstance(block, doc.Gallery))
+    assert [text == "(empty)" for _, text in gallery.parts[0].items] == [False, False, False, False, True]

@@ -53,8 +53,8 @@ def import_scores(
             lm-evaluation-harness, vllm, openai, llama.cpp, srilm, kenlm, minicons, score-table.
         log_unit: unit of the scores, where neither the program nor the file says it.
         logprob: the column of a table with the log-probabilities of tokens, or several, which are one model each; the
-            table is of no program, with a column token, word or piece, and perhaps one that tells sentences apart, such
-            as segment or sentence_id, and one of documents, such as document or doc_id.
+            table is of no program, with a row an event, and perhaps a column token, word or piece, one that tells
+            sentences apart, such as segment or sentence_id, and one of documents, such as document or doc_id.
         text: the text that was scored; gives tokens their places, and bits per word, character and byte.
         name: name of the model; that of the log or its file if empty.
         reading: how the text is read.

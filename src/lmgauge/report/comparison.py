@@ -29,7 +29,10 @@ def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
     """Return the verdict and figures of each comparison, what has to agree, and with details slices and examples."""
     verdicts = [block for item in comparisons for block in _one(item, len(comparisons))]
     shown = [block for item in comparisons for block in details_of(item)] if details else []
-    return (*verdicts, *charts_of(comparisons.items), agreements_of(comparisons), *shown)
+    pairs = doc.notes(
+        [f"each is compared with {comparisons.runs[0]} only; for all pairs: lmgauge report"] * (len(comparisons) > 1)
+    )
+    return (*verdicts, *pairs, *charts_of(comparisons.items), agreements_of(comparisons), *shown)
 
 
 def blocks_of_one(comparison: Comparison) -> doc.Document:
@@ -87,7 +90,7 @@ def agreements_of(comparisons: Comparisons) -> doc.Table:
     names, agreements = comparisons.runs, comparisons.agreements
     verdicts = [_AGREES[agreement.agrees] for agreement in agreements]
     for i, agreement in enumerate(agreements):
-        if agreement.what == EXACT and not agreement.agrees:
+        if agreement.what == EXACT and agreement.agrees is False:
             alike = len(set(agreement.values)) == 1  # both are bounds, and for the same reason
             verdicts[i] = doc.Mark("bound" if alike else "no", "unknown")  # stands in the way of some figures only
     values = zip(*(agreement.values for agreement in agreements), strict=True)

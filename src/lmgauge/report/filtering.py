@@ -212,7 +212,8 @@ def _examples(result: FilteredDocuments) -> Iterator[doc.Block]:
     title = _STAYS if _is_filter(result) else "scored"
     parts = []
     for reason, examples in result.examples.items():
-        items = tuple((_about(example), " ".join(example.text.split()) or "(empty)") for example in examples)
+        with_text_first = sorted(examples, key=lambda example: not example.text.strip())
+        items = tuple((_about(example), " ".join(example.text.split()) or "(empty)") for example in with_text_first)
         parts.append(doc.Quotes(title if reason == _STAYS else reason, items))
     yield doc.Gallery(tuple(parts))
 
@@ -239,6 +240,8 @@ def _notes(result: FilteredDocuments) -> Iterator[str]:
             f"{counted(result.stand_in, 'document')} {'was' if one else 'were'} judged by the percentiles of all documents, "
             f"as {'its' if one else 'their'} group has none of its own."
         )
+    if result.stay_empty and _is_filter(result):
+        yield f"What stays includes {counted(result.stay_empty, 'empty document')}; --min-bytes 1 drops empty ones."
     impossible = sum(sums.impossible for sums in result.totals.values())
     if impossible:
         yield f"{counted(impossible, 'token')} had the probability 0: the perplexity of a document with one is infinite."
