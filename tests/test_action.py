@@ -94,7 +94,7 @@ def test_a_run_that_is_worse_fails_where_that_is_asked_for(runs: Path, tmp_path:
 def test_an_audit(runs: Path, tmp_path: Path) -> None:
     step = Step(runs, tmp_path, command="audit", model="model", text="test.txt", options="--levels coverage,causality")
     assert step.code == 0, step.log
-    assert step.outputs["verdict"].startswith("PASS: nothing found to be wrong")
+    assert step.outputs["verdict"].startswith("PASS: no problem found")
     assert "<td>1 coverage</td><td>PASS</td>" in step.summary
     step = Step(runs, tmp_path, command="audit", runs="good")
     assert (step.code, step.outputs["passed"]) == (0, "true")

@@ -52,7 +52,7 @@ def test_runs_of_two_versions_of_the_numbers_are_compared_with_a_note(runs: list
     assert first.numbers_version == NUMBERS_VERSION
     signature = Signature.parse(first.evaluation["signature"])
     older = str(replace(signature, parts={**signature.parts, "v": "0.1.0"}))
-    note = f"versions of the numbers differ (0.1.0 / {NUMBERS_VERSION}), and with them some digits: evaluate both with one"
+    note = f"number versions differ (0.1.0 / {NUMBERS_VERSION}), so some digits do: evaluate both with one version"
     for evaluation, notes in (({"signature": older}, {note}), ({"signature": 7}, set()), ({}, set()), (None, set())):
         (comparison,) = compare([replace(first, evaluation=evaluation), second])
         assert {text for text in comparison.notes if "version" in text} == notes

@@ -56,8 +56,8 @@ def test_the_parts_are_typed() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, UsageError, "one thing to compute from"),
-        ({"numbers": [0.5], "perplexity": 2}, UsageError, "one thing to compute from"),
+        ({}, UsageError, "exactly one input"),
+        ({"numbers": [0.5], "perplexity": 2}, UsageError, "exactly one input"),
         ({"q": [1.0], "perplexity": 2}, UsageError, "q is compared with the distribution p"),
         ({"perplexity": 2, "log_unit": "bits"}, UsageError, "tokens and units belong to the numbers"),
         ({"numbers": "0.5 0.8"}, UsageError, r"numbers must be a list of numbers, such as \[0.5, 0.25\], not '0.5 0.8'"),

@@ -60,7 +60,7 @@ def test_one_run(folder: Path) -> None:
     headings = [heading.text for heading in of(made, doc.Heading)]
     assert len(headings) == len(set(headings))
     assert "segment-scores" in charts(made)
-    worst = next(table for table in of(made, doc.Table) if table.title.startswith("segments that cost most"))
+    worst = next(table for table in of(made, doc.Table) if table.title.startswith("segments furthest above"))
     assert set(worst.anchors[:4]) <= {passage.segment for passage in passages.items}
 
 
@@ -185,7 +185,7 @@ def test_a_run_without_its_text_says_so(folder: Path, tmp_path: Path) -> None:
     text.unlink()
     made = lmgauge.report(tmp_path / "run")
     assert of(made, doc.Passages) == []
-    assert any("text is not at hand" in block.text for block in of(made, doc.Text))
+    assert any("text is not available" in block.text for block in of(made, doc.Text))
     table = tmp_path / "bare.jsonl"
     table.write_text("".join(f'{{"segment": {i}, "logprob": -{i + 1}.5}}\n' for i in range(3)), encoding="utf-8")
     assert isinstance(lmgauge.report(table).document[0], doc.Verdict)

@@ -214,18 +214,18 @@ def test_a_record_with_a_field_of_the_name_of_a_column_is_refused(folder: Path, 
     records = [json.loads(line) | {COLUMNS[2]: 1} for line in (folder / "pool.jsonl").read_text().splitlines()]
     (tmp_path / "pool.jsonl").write_text("\n".join(map(json.dumps, records)))
     pq.write_table(pa.Table.from_pylist(records), tmp_path / "pool.parquet")
-    with pytest.raises(InputError, match="there is a field 'cross_entropy_difference' already"):
+    with pytest.raises(InputError, match="there is already a field 'cross_entropy_difference'"):
         select_documents(
             tmp_path / "pool.jsonl",
             folder / "target.txt",
             tmp_path / "new" / "x.jsonl",
             settings=SelectionSettings(share=0.5),
         )
-    with pytest.raises(InputError, match="there is a field 'cross_entropy_difference' already"):
+    with pytest.raises(InputError, match="there is already a field 'cross_entropy_difference'"):
         select_documents(tmp_path / "pool.parquet", folder / "target.txt", tmp_path / "new" / "x.parquet", share=0.5)
     lines = (folder / "pool.jsonl").read_text().splitlines()
     (tmp_path / "pool.jsonl").write_text("\n".join([*lines, json.dumps(records[0])]))  # only seen when it is written
-    with pytest.raises(InputError, match=r"pool.jsonl:901: there is a field 'cross_entropy_difference' already"):
+    with pytest.raises(InputError, match=r"pool.jsonl:901: there is already a field 'cross_entropy_difference'"):
         select_documents(
             tmp_path / "pool.jsonl", folder / "target.txt", tmp_path / "new" / "x.jsonl", settings=SelectionSettings(share=1)
         )

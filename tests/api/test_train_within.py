@@ -126,7 +126,7 @@ def test_ids_that_do_not_fit_are_not_read_to_the_end(
 def test_a_file_is_refused_with_what_to_do(within: Within, little: None, text: Path, tmp_path: Path, name: str) -> None:
     said = refused("train", KN, text, "-o", tmp_path / name)
     assert "needs about 4.21 MB of memory" in said
-    assert "train into a folder, for which memory is enough (`lmgauge convert` makes a file of it)" in said
+    assert "train into a folder, which needs less memory (`lmgauge convert` makes a file from it)" in said
     assert "train into a folder, then `lmgauge convert` it" in refused(
         "train", KN, text, "-o", tmp_path / name, "--memory", "2G"
     )

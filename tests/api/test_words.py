@@ -154,7 +154,7 @@ def test_several_models_in_one_file(folder: Path, tmp_path: Path) -> None:
     rows = pq.read_table(path).to_pandas()
     assert rows.model.tolist() == ["net"] * 12 + ["wb"] * 12
     assert [note.partition(",")[0] for item in results for note in item.notes if note.startswith("words:")] == [
-        "words: its tokens bring the space before a word along: surprisal_corrected is minus log2 of a probability of words",
+        "words: its tokens include the space before a word: surprisal_corrected is minus log2 of a word probability",
         "words: its tokens are words",
     ]
 
@@ -188,7 +188,7 @@ def test_first_tokens_and_line_ends(folder: Path, tmp_path: Path) -> None:
     assert None not in column(by_newline.to_rows(), "surprisal_corrected")
     open_end = lmgauge.word_surprisal(lmgauge.load_model(folder, end="none"), path)
     assert [figure is None for figure in column(open_end.to_rows(), "surprisal_corrected")] == [False, True, True]
-    assert "surprisal_corrected is missing for 2 words without an event behind" in open_end.notes[1]
+    assert "surprisal_corrected is missing for 2 words with no event after" in open_end.notes[1]
     unscored = lmgauge.word_surprisal(lmgauge.load_model(folder, first_token="unscored"), path)
     assert [figure is None for figure in column(unscored.to_rows(), "surprisal")] == [True, False, True]
     assert "surprisal is missing for 2 words: first tokens are unscored" in " ".join(unscored.notes)
@@ -300,7 +300,10 @@ def test_the_same_words_as_the_command(folder: Path, tmp_path: Path) -> None:
             "scoring is for models named by",
         ),
         (lambda: lmgauge.word_surprisal(loaded, texts="a", field="sentence"), "field is for files"),
-        (lambda: lmgauge.word_surprisal(loaded, lmgauge.Corpus.from_files(stimuli), id="x"), "id: a Corpus says itself"),
+        (
+            lambda: lmgauge.word_surprisal(loaded, lmgauge.Corpus.from_files(stimuli), id="x"),
+            "id: a Corpus is read with its own options",
+        ),
     ):
         with pytest.raises(UsageError, match=message):
             call()

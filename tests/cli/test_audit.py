@@ -38,9 +38,7 @@ def test_a_model_that_passes(folder: Path) -> None:
     assert re.search(r"code length\tPASS\tAll [\d,]+ bytes \(60 segments", result.stdout)
     assert re.search(r"training text\tNOT CHECKED\tthe training text was not named \(--train\)", result.stdout)
     last = result.stdout.splitlines()[1]
-    assert last.startswith(
-        "# PASS: nothing found to be wrong; verified by compression, event by event, on 100 % of the bytes"
-    )
+    assert last.startswith("# PASS: no problem found; verified by compression, event by event, on 100 % of the bytes")
     assert last.endswith("; contamination not checked.")
     assert re.fullmatch(r"# perplexity [\d.]+, bits per byte ≥ [\d.]+, 3\d\d events", result.stdout.splitlines()[2])
     assert "\x1b" not in result.stdout
@@ -182,7 +180,7 @@ def test_an_interrupt_ends_it_soon(folder: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert errors.decode().splitlines()[-1] == "lmgauge: interrupted; nothing was left half-written"
+    assert errors.decode().splitlines()[-1] == "lmgauge: interrupted; no half-written files are left"
     assert b"Traceback" not in errors
 
 

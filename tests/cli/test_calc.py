@@ -150,7 +150,7 @@ class TestPerplexity:
 
     def test_one_thing_at_a_time(self) -> None:
         for arguments in (["--perplexity", "2", "--cross-entropy", "1"], ["--p", "1", "--perplexity", "2"]):
-            assert "one thing to compute from" in str(run(*arguments).exception)
+            assert "exactly one input" in str(run(*arguments).exception)
         assert "--cross-entropy stands alone" in run("--cross-entropy", "2", "0.5").output
         assert "commas part a list: 1/2,1/4,1/4" in run("--p", "1", "0.5").output
         assert "tokens and units belong to the numbers" in str(run("--p", "1", "--tokens", "a").exception)

@@ -166,16 +166,16 @@ def test_from_another_folder_the_text_is_found_beside_the_run(folder: Path, monk
     monkeypatch.chdir(folder)
     for name in ("kn", "wb"):
         lmgauge.evaluate(name, "test.txt", output=f"here-{name}")
-    assert "not at hand" not in ok("compare", "here-kn", "here-wb").stdout
+    assert "not available" not in ok("compare", "here-kn", "here-wb").stdout
     (folder / "sub").mkdir()
     monkeypatch.chdir(folder / "sub")
     assert "by class" in ok("compare", "../here-kn", "../here-wb").stdout
     (folder / "test.txt").rename(folder / "moved.txt")
     shown = ok("compare", "../here-kn", "../here-wb", "-v").stdout
-    assert "the text is not at hand: name it with --text" in shown
+    assert "the text is not available: name it with --text" in shown
     assert "by class" not in shown
     named = ok("compare", "../here-kn", "../here-wb", "--text", "../moved.txt").stdout
-    assert "not at hand" not in named
+    assert "not available" not in named
     assert "by class" in named
 
 

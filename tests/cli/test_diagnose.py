@@ -43,7 +43,7 @@ def test_everything_in_a_readable_order(folder: Path) -> None:
     titles = [
         "what the number is worth", "by class", "by occurrences in training", "by longest n-gram seen in training",
         "by kind of event", "by matched order", "by position in the segment", "by length of the segment",
-        "tokens that cost most in all", "events with the least probability", "segments that cost most", "unseen words",
+        "tokens that cost most in total", "events with the least probability", "segments furthest above", "unseen words",
         "calibration", "how sure it is",
     ]  # fmt: skip
     places = [re.search(f"^# {re.escape(title)}", shown, re.M) for title in titles]
@@ -174,4 +174,4 @@ def test_a_corpus_of_one_segment_has_no_worst_one(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a b c\n")
     lmgauge.evaluate(tmp_path / "m", tmp_path / "t.txt", output=tmp_path / "run")
     shown = printed("diagnose", tmp_path / "run")
-    assert "segments that cost most" not in shown
+    assert "segments furthest above" not in shown

@@ -61,7 +61,7 @@ def test_bits_per_byte_of_the_answers_by_group(folder: Path) -> None:
         name: sum(len(row["a"]) for row in rows if row["topic"] == name) for name in ("law", "math")
     }
     assert "|context:sentence,given=joint|" in whole["signature"]
-    assert any(f"{whole['given_bytes']:,} bytes of given text are shown and not scored" in note for note in whole["notes"])
+    assert any(f"{whole['given_bytes']:,} bytes of given text are shown but not scored" in note for note in whole["notes"])
     assert whole["perplexity"] < evaluated(folder, "--field", "a")[0]["perplexity"]  # a question tells of its answer
 
 

@@ -49,7 +49,7 @@ def test_labels_ids_and_rows(folder: Path, tmp_path: Path) -> None:
 
 def test_standard_input_and_a_reference(folder: Path) -> None:
     shown = ok("membership", folder / "wb3", stdin=b"the cat sat u\n").stdout
-    assert "Scores alone are no proof" in shown
+    assert "Scores alone prove nothing" in shown
     assert "less reference" in ok("membership", folder / "wb3", folder / "seen.txt", "--reference", folder / "wb3").stdout
 
 

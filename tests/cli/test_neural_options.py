@@ -384,7 +384,7 @@ def test_contexts_on_the_command_line(folder: Path, tmp_path: Path) -> None:
     texts = sorted(tmp_path.glob("*.txt"))
     command = ("eval", "-m", folder / "gpt2", *texts, "--unit", "document", "--contexts", "8,16", "--device", "cpu")
     shown = ok(*command, "--per-context", tmp_path / "rows.csv", "--html", tmp_path / "curve.html").stdout
-    assert "What a longer context is worth to gpt2" in shown
+    assert "What gpt2 gains from a longer context" in shown
     assert len((tmp_path / "rows.csv").read_text(encoding="utf-8").splitlines()) == 3
     assert "Bits per byte by length of context" in (tmp_path / "curve.html").read_text(encoding="utf-8")
     plain = json.loads(ok(*command, "--json", "--stride", 8).stdout)
@@ -398,7 +398,7 @@ def test_contexts_on_the_command_line(folder: Path, tmp_path: Path) -> None:
     [
         (("--contexts", "8,16", "-o", "run"), "--output does not go with --contexts; --per-context writes rows"),
         (("--contexts", "8,16", "--by-group"), "--by-group does not go with --contexts"),
-        (("--contexts", "8,16", "--context", "8"), "contexts say how much is seen"),
+        (("--contexts", "8,16", "--context", "8"), "contexts already set how much the model sees"),
         (("--contexts", "8,16", "-m", "other"), "--contexts takes one model at a time"),
         (("--contexts", "8,16", "--per-context", "rows.xls"), "rows.xls: rows are written as"),
         (("--contexts", "8,16", "--per-context", "-", "--json"), "does not go with --json: both are standard output"),
@@ -409,7 +409,7 @@ def test_contexts_on_the_command_line(folder: Path, tmp_path: Path) -> None:
         (("--processes", "0"), "--processes"),
         (("--devices", "cpu,cuda:0"), "devices of different kinds (cpu, cuda)"),
         (("--devices", "cpu,cpu", "--processes", "2"), "devices and processes both say where to compute"),
-        (("--processes", "2", "--context", "stream,16"), "its context runs on over the whole text"),
+        (("--processes", "2", "--context", "stream,16"), "its context spans the whole text"),
     ],
 )
 def test_contexts_and_processes_that_cannot_be(folder: Path, options: tuple[str, ...], message: str) -> None:

@@ -97,7 +97,7 @@ def test_conditions_of_an_item_stay_apart(folder: Path, tmp_path: Path) -> None:
     rows = {name: tmp_path / f"{name}.tsv" for name in ("word", "segment", "token")}
     files = [part for name, path in rows.items() for part in (f"--per-{name}", path)]
     result = ok("eval", "-m", folder / "wb2", "-m", folder / "chars", tmp_path / "stimuli.tsv", *options, *files, "-v")
-    assert "1 record with the id of an earlier one: in rows, segment tells" in " ".join(result.stdout.split())
+    assert "1 record with the id of an earlier one: tell rows apart by segment" in " ".join(result.stdout.split())
     words = _columns(rows["word"].read_text("utf-8").splitlines(), "model", "segment", "word_number", "text_id", "condition")
     assert len(set(words)) == len({row[:3] for row in words}) == 16
     assert [row[1:] for row in words[2:6]] == [

@@ -14,7 +14,7 @@ def notes(given: list[str], boundary: str = "joint") -> list[str]:
 
 
 def test_how_many_bytes_were_given_and_which_tokens_lie_across() -> None:
-    shown = "11 bytes of given text are shown and not scored, and in no denominator; it is cut into tokens "
+    shown = "11 bytes of given text are shown but not scored or counted; it is cut into tokens "
     assert notes(["the cat", "the "]) == [f"{shown}together with what follows it"]
     assert notes(["the cat", "the "], "apart") == [f"{shown}on its own"]
     assert notes(["the cat", "thex"])[:1] == [

@@ -224,7 +224,7 @@ def test_a_segment_of_a_million_bytes_is_cut(tmp_path: Path, word: str) -> None:
 def test_without_the_text_there_are_scores_and_a_note(folder: Path) -> None:
     found = chosen(folder, "word", text=False)
     assert found.items == ()
-    assert "the text is not at hand" in found.notes[0]
+    assert "the text is not available" in found.notes[0]
     assert found.scores is not None
     assert found.scores.unit == "event"
 

@@ -132,7 +132,7 @@ def test_events_of_probability_zero_are_infinite(tmp_path: Path) -> None:
     for served in serving(table):
         items = served.all(sort="bits", falling=True)
         assert [item["bits"][0] for item in items] == ["inf", *[pytest.approx(4.5 / math.log(2))] * 3]
-        assert items[0]["text"] == "t3 t4 t5 "  # the text is not at hand: its tokens are shown
+        assert items[0]["text"] == "t3 t4 t5 "  # the text is not available: its tokens are shown
         figures = served.get("numbers")["runs"][0]
         assert (figures["bits"], figures["bits_per_byte"], figures["perplexity"]) == ("inf", None, "inf")
 

@@ -138,7 +138,7 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     made(tmp_path, a=ROW, b=ROW)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/b.jsonl").write_text("mine")
-    with pytest.raises(UsageError, match=r"b\.jsonl: is there already, and is not the output of an earlier run"):
+    with pytest.raises(UsageError, match=r"b\.jsonl: already exists and is not the output of an earlier run"):
         run(tmp_path)
     assert names(tmp_path) == ["b.jsonl"]
     assert (tmp_path / "out/b.jsonl").read_text() == "mine"

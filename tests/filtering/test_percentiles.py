@@ -95,7 +95,7 @@ def test_what_scores_otherwise_is_refused(
     percentiles.check({"m": "model:m|order:3|v:99.0"}, {"field": "text"})  # of another version of lmgauge
     with pytest.raises(UsageError, match=message) as refusal:
         percentiles.check(signatures, settings, group)
-    assert "learn them anew with 'lmgauge percentiles'" in str(refusal.value)
+    assert "learn them again with 'lmgauge percentiles'" in str(refusal.value)
 
 
 def test_only_percentiles_that_are_learned_can_be_asked_for() -> None:

@@ -158,9 +158,9 @@ def test_what_is_wrong_with_tables_is_said() -> None:
         scorer.score_batch(pa.table({"text": ["a"]}))
     with pytest.raises(InputError, match="holds int64, not strings: name another field"):
         scorer.score_batch(pa.table({"body": [1]}))
-    with pytest.raises(InputError, match="there is a field 'm_bits' already"):
+    with pytest.raises(InputError, match="there is already a field 'm_bits'"):
         scorer.score_batch(pa.table({"body": ["a"], "m_bits": [1]}))
-    with pytest.raises(InputError, match="there is a field 'score_problem' already"):
+    with pytest.raises(InputError, match="there is already a field 'score_problem'"):
         scorer.arrow_schema(pa.schema({"body": pa.string(), "score_problem": pa.string()}))
 
 

@@ -179,7 +179,7 @@ def test_calls_of_other_kinds_are_explained(dataset: Any, model_path: str) -> No
         (UsageError, "not list", lambda: dataset.map(step, batched=True, input_columns=["text"])),
         (InputError, "no column 'text'; the columns are 'id'", lambda: dataset.select_columns("id").map(step, batched=True)),
         (InputError, "holds int, not strings", lambda: step({"text": [1]})),
-        (InputError, "there is a field 'wb3_bits' already", lambda: step({"text": ["a"], "wb3_bits": [1]})),
+        (InputError, "there is already a field 'wb3_bits'", lambda: step({"text": ["a"], "wb3_bits": [1]})),
     ]
     for kind, message, call in wrong:
         with pytest.raises(kind, match=message):

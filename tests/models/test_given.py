@@ -71,7 +71,7 @@ def test_words_behind_white_space_of_any_kind_are_exact() -> None:
     ids=["n-gram", "cache"],
 )
 def test_a_context_that_runs_on_takes_none(model: Any) -> None:
-    with pytest.raises(UsageError, match="its context runs on from segment to segment"):
+    with pytest.raises(UsageError, match="its context continues across segments"):
         list(model.score(TEXT))
 
 

@@ -240,7 +240,7 @@ def test_tiny_texts_give_distributions(kind: str, texts: list[str], interpolate:
         ("modified-kneser-ney", (0.5, 1.0, 1.5), r"order 1: .*discounts .*; using 0\.5, 1, 1\.5"),
         ("kneser-ney", (0.5,), r"order 1: .*discount cannot be estimated; 0\.5 is used"),
         ("absolute-discounting", (0.5,), r"order 1: .*discount cannot be estimated; 0\.5 is used"),
-        ("good-turing", (), r"order 1: .*do not allow Good-Turing discounts; none are taken"),
+        ("good-turing", (), r"order 1: .*do not allow Good-Turing discounts; none are applied"),
     ],
 )
 def test_fallbacks_are_stated(kind: Any, fallback: tuple[float, ...], message: str) -> None:

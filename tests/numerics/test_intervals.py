@@ -33,7 +33,7 @@ Floats = np.ndarray
 
 
 def segments(n: int, seed: int) -> tuple[Floats, Floats]:
-    """Nats and events of n segments of very different length; about 5 nats an event."""
+    """Nats and events of n segments of very different length; about 5 nats per event."""
     generator = random.Random(seed)
     events = [generator.randint(1, 60) for _ in range(n)]
     nats = [sum(generator.expovariate(0.2) for _ in range(count)) for count in events]
@@ -41,7 +41,7 @@ def segments(n: int, seed: int) -> tuple[Floats, Floats]:
 
 
 def in_documents(documents: int, lines: int, seed: int, strength: float = 0.3) -> tuple[Floats, Floats, Floats]:
-    """Nats, events and documents of a text whose documents differ in difficulty; 5 nats an event over all."""
+    """Nats, events and documents of a text whose documents differ in difficulty; 5 nats per event over all."""
     generator = np.random.default_rng(seed)
     of_line = np.repeat(np.arange(documents), lines)
     events = generator.integers(1, 60, documents * lines).astype(float)

@@ -59,8 +59,8 @@ BAD = [
     (b'{"text": {"text": "a"}}', "no text", "field 'text' holds an object, not a string"),
     (b'{"text": "a \\ud800 b"}', "invalid text", "a lone surrogate (U+D800 to U+DFFF, \\ud800 in JSON) is not a character"),
     (b'{"text": "a\\u0000b"}', "invalid text", "NUL (0x00) is not text"),
-    (b'{"text": "a", "m_bits": 1}', "field taken", "there is a field 'm_bits' already"),
-    (b'{"text": "a", "m\\u005Funseen": 1}', "field taken", "there is a field 'm_unseen' already"),
+    (b'{"text": "a", "m_bits": 1}', "field taken", "there is already a field 'm_bits'"),
+    (b'{"text": "a", "m\\u005Funseen": 1}', "field taken", "there is already a field 'm_unseen'"),
 ]
 
 
@@ -101,7 +101,7 @@ def test_a_bad_record_ends_the_run_where_it_is_to(tmp_path: Path, line: bytes, r
 
 
 def test_a_file_that_was_scored_before_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"in.jsonl:1: there is a field 'm_bits' already.*NAME=PATH"):
+    with pytest.raises(InputError, match=r"in.jsonl:1: there is already a field 'm_bits'.*NAME=PATH"):
         filter_bytes(tmp_path, b'{"text": "a", "m_bits": 1}\n')
 
 

@@ -165,7 +165,7 @@ def test_row_groups_and_blocks_do_not_matter(tmp_path: Path, size: int, monkeypa
     [
         (["x"], "no column 'text'; the columns are 'x': name one of them"),
         (["text", "text"], "several columns 'text'"),
-        (["text", "m_bits"], "there is a field 'm_bits' already"),
+        (["text", "m_bits"], "there is already a field 'm_bits'"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(tmp_path: Path, columns: list[str], message: str) -> None:

@@ -81,7 +81,7 @@ def test_one_column_may_be_asked_for_twice(tmp_path: Path) -> None:
         ),
         (TABLE, {"group": "4"}, "in.tsv:1: has 3 columns, so no column 4"),
         (TABLE, {"field": "4"}, "in.tsv:1: has 3 columns, so no column 4"),
-        (b"text\tm_bits\na\t1\n", {}, "in.tsv:1: there is a field 'm_bits' already"),
+        (b"text\tm_bits\na\t1\n", {}, "in.tsv:1: there is already a field 'm_bits'"),
     ],
 )
 def test_a_file_of_other_columns_is_refused(tmp_path: Path, content: bytes, options: dict[str, str], message: str) -> None:

@@ -61,7 +61,7 @@ def test_doubts_leave_no_verdict(comparisons: Comparisons, one: Comparison) -> N
 
 def test_what_cannot_be_compared(comparisons: Comparisons, one: Comparison) -> None:
     found = verdict(comparisons, one, differences=(), p_value_holm=None, part=NOTHING)
-    assert (found.level, found.text) == ("bad", "Not comparable: nothing of the two can be compared.")
+    assert (found.level, found.text) == ("bad", "Not comparable: no part of the two can be compared.")
     part = verdict(comparisons, one, part=EXACT_PART)
     assert part.text.startswith("Not comparable as a whole; on the exact part: perplexity ")
     assert "The difference on the part compared is real" in part.text
@@ -78,7 +78,7 @@ def test_verdicts_then_agreements_then_details(comparisons: Comparisons) -> None
     document = report.blocks(comparisons)
     kinds = [type(block).__name__ for block in document]
     last_verdict = max(i for i, block in enumerate(document) if isinstance(block, Verdict))
-    agreements = [i for i, t in enumerate(document) if isinstance(t, Table) and t.columns[0].title == "what has to agree"]
+    agreements = [i for i, t in enumerate(document) if isinstance(t, Table) and t.columns[0].title == "what must match"]
     titled = [i for i, block in enumerate(document) if isinstance(block, Table) and block.title]
     assert kinds[:2] == ["Heading", "Verdict"]
     assert [last_verdict < agreements[0], agreements[0] < min(titled)] == [True, True]
@@ -130,7 +130,7 @@ def test_what_is_not_real_is_said_of_each(one: Comparison) -> None:
     zero = replace(one.differences[0], second=math.inf, difference=math.inf, interval=None)
     cases: dict[str, dict[str, Any]] = {
         "It may be lower by chance than B1 (25.00 % higher, p = 0.4000).": {"p_value_holm": 0.4},
-        "It is lower than B1 (25.00 % higher); this is not tested, for want of six documents or segments.": {
+        "It is lower than B1 (25.00 % higher); this is not tested: that takes six documents or segments.": {
             "p_value_holm": None
         },
         "Equal within the rounding of scores: B1.": {"within_rounding": True},

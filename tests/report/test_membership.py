@@ -55,8 +55,14 @@ def test_verdicts(compared: Membership) -> None:
             "more like seen ones than the control texts (loss: AUROC 0.900",
         ),
         (0.1, (0.05, 0.2), (0.4, 0.6), "unknown", "The control texts look more like seen ones"),
-        (0.55, (0.45, 0.65), (0.4, 0.6), "unknown", "No score tells the texts from the control texts"),
-        (0.9, (0.8, 0.95), (0.7, 0.9), "unknown", "The sets differ without any model (zlib bytes a byte: AUROC 0.800"),
+        (0.55, (0.45, 0.65), (0.4, 0.6), "unknown", "No score separates the texts from the control texts"),
+        (
+            0.9,
+            (0.8, 0.95),
+            (0.7, 0.9),
+            "unknown",
+            "The two sets differ even without a model (zlib bytes per byte: AUROC 0.800",
+        ),
     ):
         one = verdict(with_areas(compared, area, ends, blind))
         assert (one.level, words in one.text) == (level, True), one.text
@@ -72,4 +78,4 @@ def test_texts_that_stand_out_come_by_the_reference(compared: Membership) -> Non
 
 
 def test_shift_of_sets_is_always_spoken_of(compared: Membership) -> None:
-    assert "differ in nothing else" in " ".join(str(compared).split())
+    assert "are alike in everything else" in " ".join(str(compared).split())

@@ -45,10 +45,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 WORDS = {
     "infinite": "gives probability zero",
-    "without text": "the text is not at hand",
+    "without text": "the text is not available",
     "one event": "over 1 event.",
     "directions": "המודל מנבא",
-    "foreign": "The text is not at hand",
+    "foreign": "The text is not available",
 }
 
 

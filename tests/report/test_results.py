@@ -61,7 +61,7 @@ def test_a_diagnosis_without_finite_bits(results: dict[str, Any]) -> None:
     infinite = replace(found.evaluation, bits_per_byte=math.inf, bits_per_byte_is_bound=True, perplexity_without_zeros=None)
     shown = as_text(diagnosis.blocks(replace(found, evaluation=infinite)), 120)
     assert "≥ ∞" not in shown
-    assert "beyond the – bits a byte" in shown
+    assert "average of – bits per byte" in shown
 
 
 def test_a_divergence_has_a_row_for_each_figure(results: dict[str, Any]) -> None:
@@ -76,7 +76,7 @@ def test_a_divergence_has_a_row_for_each_figure(results: dict[str, Any]) -> None
 
 def test_where_models_are_furthest_apart(results: dict[str, Any]) -> None:
     found = results["divergence"]
-    worst = table(divergence.blocks(found), "events that are furthest apart")
+    worst = table(divergence.blocks(found), "events where the models differ most")
     assert [cell.value for cell in worst.columns[1].cells] == [token.kl_nats for token in found.worst_tokens]
     shown = as_text(divergence.blocks(found), 200)
     assert "'\\x1b[2Jc' 0.83" in shown

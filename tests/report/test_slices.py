@@ -51,7 +51,7 @@ def test_what_intervals_of_ordered_slices_rest_on_is_said() -> None:
     assert "95 % intervals over documents, the fewest (40) in 1." in enough
     (unknown,) = (replace(row, unit="unknown") for row in rows[:1])
     alike = as_text(slice_blocks(Slices("length of the segment", "byte", (unknown,)), ["kn5"]))
-    assert "95 % intervals over segments, with their likeness to neighbors counted in, the fewest (40)" in alike
+    assert "95 % intervals over segments, allowing for similar neighbors, the fewest (40)" in alike
     assert "intervals over" not in as_text(slice_blocks(Slices("class", "byte", rows), ["kn5"]))
     assert "intervals over" not in as_text(slice_blocks(Slices("position", "byte", rows[2:]), ["kn5"]))
 

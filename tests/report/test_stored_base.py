@@ -34,7 +34,7 @@ def line(document, name):
 def test_sizes_are_beside_those_of_whole_distributions():
     assert line(blocks(saved()), "size") == "1 MB, 1/120 of 16 bits a token of the vocabulary (120 MB)"
     assert line(blocks(saved(file_bytes=240_000_000)), "size").startswith("240 MB, 2 times 16 bits")
-    assert line(blocks(saved(stored="float32")), "stored of each event") == "all log-probabilities, float32"
+    assert line(blocks(saved(stored="float32")), "stored for each event") == "all log-probabilities, float32"
 
 
 def test_bounds_are_a_table_and_none_is_said_so():

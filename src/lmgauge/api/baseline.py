@@ -76,7 +76,7 @@ def baseline(
 
     An n-gram model of words (unseen ones spelled), one of characters and one of bytes learn from the training text; xz and
     zstd compress the test text alone and after the training text; gzip, bzip2 and adaptive codes see the test text alone.
-    All are exact, so their bits per byte can be compared, also with yours: `lmgauge baseline`.
+    All are exact, so their bits per byte can be compared with each other and with those of your model: `lmgauge baseline`.
 
     Args:
         train: the training text: a file, or a glob in quotes. It is read several times.

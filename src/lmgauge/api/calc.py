@@ -34,7 +34,7 @@ def calc(
     0.25 or 1/4, a probability also as 25%. If the command has none, or -, they are read from standard input.
 
     Args:
-        numbers: [events], probabilities, or log-probabilities where their unit is said.
+        numbers: [events], probabilities, or log-probabilities if their unit is given.
         log_unit: unit of numbers that are log-probabilities; log10 as in ARPA files.
         tokens: the tokens that the numbers belong to; a string is split at white space.
         perplexity: convert this perplexity to nats and bits.
@@ -72,7 +72,7 @@ def calc(
         raise UsageError("q is compared with the distribution p: give both")
     if (numbers is not None) + len(wanted) + (p is not None) != 1:
         raise UsageError(
-            "calc needs one thing to compute from: probabilities of events, a perplexity, a cross-entropy, bits per event, "
+            "calc needs exactly one input: probabilities of events, a perplexity, a cross-entropy, bits per event, "
             "or the distribution p"
         )
     if numbers is None and (tokens is not None or log_unit is not None):

@@ -82,7 +82,7 @@ def context_curve(
     if step > lengths[0]:
         raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
     if scoring.context is not None or scoring.stream:
-        raise UsageError("contexts say how much is seen: leave the context out")
+        raise UsageError("contexts already set how much the model sees: leave the context out")
     corpus = corpus_of(text, reading).without_given("a curve of contexts")
     refuse_output(per_context, [model], corpus, option="--per-context", rows=True)
     (network,), (name,) = named_models([model], replace(scoring, stride=None))
@@ -111,10 +111,10 @@ def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -
         )
     if network.context_policy.runs_on:
         raise UsageError(
-            f"{network.label}: its context runs on from segment to segment, and contexts of a length do not: load it with "
+            f"{network.label}: its context continues across segments, and contexts of a set length do not: load it with "
             "--context sentence"
         )
     if network.context_policy.protocol is not None:
-        raise UsageError(f"protocol {network.context_policy.protocol}: lays its own windows; compare contexts without it")
+        raise UsageError(f"protocol {network.context_policy.protocol}: sets its own windows; compare contexts without it")
     options = network.options
     return [network.with_options(replace(options, context=length, stride=stride)) for length in lengths]

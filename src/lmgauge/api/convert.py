@@ -35,7 +35,7 @@ def convert(
     """Convert between ARPA files, binary files of KenLM, and model folders.
 
     A target that ends in .arpa or .arpa.gz is written as an ARPA file, one that ends in .binary, .bin or .klm as a binary
-    file of KenLM, any other as a folder. Of KenLM's own files, tries can be converted; probing tables only score.
+    file of KenLM, any other as a folder. Of KenLM's own files, only tries can be converted; probing tables can only score.
 
     Args:
         source: a model of any of these forms.

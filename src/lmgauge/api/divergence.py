@@ -160,7 +160,7 @@ def save_base(
         events: about how many events to store, in whole segments drawn at random; all if None.
         exhaustive: store every event of the text.
         threads: how many; all cores if not given.
-        storing: how much is stored of each event.
+        storing: how much is stored for each event.
         reading: how the text is read.
         scoring: how a model named by a path scores.
         fields: those of `storing`, `reading` and `scoring`, by name.

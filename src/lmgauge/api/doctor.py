@@ -316,7 +316,7 @@ def doctor(*, quick: bool = False) -> Checkup:
         which = f"the extras {', '.join(names)} need" if names[1:] else f"the extra {names[0]} needs"
         problems.append(_problem(library, which))
     installed = installed_version()
-    notes = [] if core else ["lmgauge is not installed as a package, so that its extras are not known: pip install ."]
+    notes = [] if core else ["lmgauge is not installed as a package, so its extras are not known: pip install ."]
     if installed not in ("", __version__):
         notes.append(f"this is lmgauge {__version__}, and the package that pip knows is {installed}: two are on the path")
     python = f"{platform.python_implementation()} {platform.python_version()}"

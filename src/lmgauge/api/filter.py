@@ -122,7 +122,7 @@ def filter_documents(
         fields: those of `rules`, `reading`, `work` and `scoring`, by name.
 
     Returns:
-        What became of the documents: counts by reason and group, histograms, examples.
+        What happened to the documents: counts by reason and group, histograms, examples.
 
     Raises:
         InputError: a file cannot be read; no record can be used; a record is bad, and errors are to "fail".

@@ -42,8 +42,8 @@ def import_scores(
 ) -> Evaluation | Evaluations:
     """Make a run folder of what another program scored: `lmgauge import`.
 
-    It reads logs of lm-evaluation-harness (--log_samples), vLLM, completions servers, llama.cpp's perplexity, SRILM
-    (-debug 2), KenLM (query -v word) or minicons; or a table of tokens, whose column of scores `logprob` names.
+    It reads logs of lm-evaluation-harness (--log_samples), vLLM, completions servers, llama.cpp's perplexity, SRILM (-debug
+    2), KenLM (query -v word) or minicons; or a table of tokens, with `logprob` naming its column of scores.
 
     Args:
         files: output of the program: a path, or several, in the order of the text; in Python also a data frame.
@@ -52,11 +52,11 @@ def import_scores(
         program: the program that wrote the files; recognized by their content if not given. One of
             lm-evaluation-harness, vllm, openai, llama.cpp, srilm, kenlm, minicons, score-table.
         log_unit: unit of the scores, where neither the program nor the file says it.
-        logprob: the column of a table with the log-probabilities of tokens, or several, which are one model each; the
-            table is of no program, with a column token, word or piece, and perhaps one that tells sentences apart, such
-            as segment or sentence_id, and one of documents, such as document or doc_id.
+        logprob: column with the log-probabilities of tokens, in a table of your own; several columns are one model each. The
+            table needs a column token, word or piece, and may have one for sentences, such as segment or sentence_id, and
+            one for documents, such as document or doc_id.
         text: the text that was scored; gives tokens their places, and bits per word, character and byte.
-        name: name of the model; that of the log or its file if empty.
+        name: name of the model; taken from the log or its file name if empty.
         reading: how the text is read.
         fields: those of `reading`, by name.
 
@@ -70,7 +70,7 @@ def import_scores(
 
     Shell:
         lmgauge import query.txt --text test.txt -o run/
-        lmgauge import tokens.csv --logprob model_a --logprob model_b --log-unit nats -o runs/
+        lmgauge import tokens.csv --logprob a --logprob b --log-unit nats -o runs/
 
     Example:
         >>> import tempfile

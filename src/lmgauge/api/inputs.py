@@ -178,7 +178,7 @@ def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: 
 
     if isinstance(text, Corpus):
         for name in chosen(reading):
-            raise UsageError(f"{name}: a Corpus says itself how it is read; give it there, or give paths")
+            raise UsageError(f"{name}: a Corpus is read with its own options; set it there, or give paths")
         return text
     if not isinstance(text, (str, os.PathLike, Sequence)) or isinstance(text, bytes):
         raise UsageError(f"a text is a path, a list of paths or a Corpus, not {type(text).__name__}: {_CALLS}")

@@ -50,7 +50,8 @@ def mix(
     Args:
         models: model folder, ARPA or KenLM file; two or more, from Python also models.
         held_out: text that no component was trained on; a path, several, or from Python a `Corpus`.
-        weights: one a model, summing to 1, instead of estimating them; the text, if given, then only measures them.
+        weights: one per model, summing to 1, instead of estimating them; a text, if given, is then only used to measure the
+            mixture.
         static: make one n-gram model of them; with the n-grams of all, each as probable as in the mixture, and new back-off
             weights (Stolcke 2002). For n-gram models that back off; or for one mixture of such, whose weights stay.
         threads: how many; all cores if not given. Does not change results.
@@ -130,13 +131,14 @@ def cache(
 ) -> MixtureModel | SpelledModel:
     """Mix a model with a cache of the words that went by, so that it adapts to the text it scores: `lmgauge cache`.
 
-    Each event is scored before it is counted, and the cache is empty at the beginning of each text. Its context runs on over
-    the ends of segments. Source: Kuhn & De Mori (1990), "A cache-based natural language model for speech recognition".
+    Each event is scored before it is counted, and the cache is empty at the beginning of each text. Its context continues
+    across the ends of segments. Source: Kuhn & De Mori (1990), "A cache-based natural language model for speech
+    recognition".
 
     Args:
         model: any model that predicts the end of a line as `</s>`, or its path.
-        held_out: text that the model was not trained on, in the order in which it was written: the weight is the one that
-            makes it most probable. A path, several, or from Python a `Corpus`.
+        held_out: text that the model was not trained on, in the order in which it was written: the weight is chosen to make
+            it most probable. A path, several, or from Python a `Corpus`.
         weight: share of the cache, 0 to 1, instead of estimating it; 0.1 without held-out text either.
         memory: what the cache remembers.
         threads: how many; all cores if not given. Does not change results.

@@ -42,7 +42,7 @@ def report(
     """Make one page of a run, or of several beside the first: the answer, charts, tables, and the text in color.
 
     It is one HTML file that opens with a double click, without a network. With --json the numbers are printed, and a page is
-    written only where its name is given.
+    written only if you name one.
 
     Args:
         runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables: one, or

@@ -37,7 +37,7 @@ def rescore(
 ) -> Rescored:
     """Choose the best hypothesis of n-best lists by a recognizer's scores and language models: `lmgauge rescore`.
 
-    The best is that of the greatest weighted sum of the recognizer's scores, the natural logs of the probabilities that
+    The best has the highest weighted sum of the recognizer's scores, the natural logs of the probabilities that
     models give the text, and its length in words. Weights are given, or tuned on other lists by exact line search (Och
     2003).
 

@@ -44,7 +44,7 @@ class RunRows:
     text: Corpus | None
 
     def __repr__(self) -> str:
-        missing = "" if self.text is not None else "; its text is not at hand"
+        missing = "" if self.text is not None else "; its text is not available"
         return f"<RunRows: {visible(self.run.name)}, {visible(str(self.run.path))}{missing}>"
 
     def per_segment(self) -> pd.DataFrame:
@@ -77,7 +77,7 @@ class RunRows:
 
         Raises:
             InputError: the table or the text cannot be read, the table has no byte spans, or a region cuts a token.
-            UsageError: the text is not at hand, or as for `lmgauge.word_surprisal`.
+            UsageError: the text is not available, or as for `lmgauge.word_surprisal`.
         """
         if self.text is None:
             raise UsageError(f"{self.run.name}: words are in the text that was scored; name it: read_run(path, text)")

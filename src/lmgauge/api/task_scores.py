@@ -322,8 +322,8 @@ def correlate_tables(
     Args:
         scores: a table with a row for each system, such as `lmgauge bleu --json` prints.
         perplexities: another one, such as `lmgauge eval --json` prints; its models, or the groups of one, are the systems.
-            Without it the numbers are in `scores`, too.
-        model: a language model instead of perplexities; that of each of `outputs` under it.
+            Without it both columns are in `scores`.
+        model: a language model instead of perplexities; it scores each of `outputs`.
         outputs: with a model, the output of a system, as it was scored; may be given several times, a glob stands for
             several. A system is known by the name of its file.
         rows: also write the points; .parquet, .csv, .tsv, .jsonl, or -.

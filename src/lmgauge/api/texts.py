@@ -161,17 +161,17 @@ def select_documents(
 
     Each document gets the difference of its cross-entropies, in bits per token, under a model of the target and a model of a
     random sample of the pool, both over the words that occur at least twice in the target. The documents with the lowest
-    differences are selected, as much as `share` or `max_difference` says.
+    differences are selected, up to `share` or `max_difference`.
 
     Args:
         pool: files or globs; each line or record is a document. They are read several times, and some 30 bytes of memory
             are held for each document (55 while they are sorted).
         target: text that the selection should be like; may be several.
-        output: folder, or for one file a file, for the selected documents, in the form they have. Every field of a record
+        output: folder, or for one file a file, for the selected documents, in their own format. Every field of a record
             stays; `in_domain_bits_per_token`, `pool_bits_per_token` and `cross_entropy_difference` are added to it.
         settings: how much is selected, and by which models.
         threads: how many to use; all cores if not given. Does not change results.
-        reading: how texts are read; what cannot be used is left out and counted, if nothing else is said.
+        reading: how texts are read; what cannot be used is left out and counted, unless told otherwise.
         fields: those of `settings` and `reading`, by name.
 
     Returns:

@@ -50,8 +50,8 @@ def train(
 
     The kind is the smoothing of an n-gram model: mle, laplace, lidstone, witten-bell, absolute-discounting, kneser-ney,
     modified-kneser-ney (the best general choice) or good-turing; or a neural model: ffnn, rnn, lstm, gru or transformer, for
-    which `train_neural` is in Python. Texts are files, globs or standard input: one sentence per line, plain or compressed,
-    or records.
+    which Python has `train_neural`. Texts are files, globs or standard input: one sentence per line, plain or compressed, or
+    records.
 
     Args:
         kind: the smoothing.
@@ -176,11 +176,11 @@ def spell(
     (2019), "Spell once, summon anywhere".
 
     Args:
-        model: of words or characters that predicts the ends of lines and has an `<unk>`, or its path: an n-gram model, one
-            of classes, a network, a mixture of such, an ARPA file or a binary of KenLM.
+        model: a model of words or characters that predicts the ends of lines and has an `<unk>`, or its path: an n-gram
+            model, one of classes, a network, a mixture of such, an ARPA file or a binary of KenLM.
         train: text to learn from, preferably the training text of the model; a path, several, or from Python a
             `Corpus`. Only its words and its white space count.
-        output: folder to write; that of the model adds the speller to it, which the command does if none is given.
+        output: folder to write; the model's own folder gets the speller added (the command's default).
         replace: replace the model's own speller.
         tokenizer: how text is cut into words; of an ARPA or KenLM file, as in training, whitespace if not given.
         threads: how many; all cores if not given. Does not change results.
@@ -236,7 +236,7 @@ def spell(
     base = loaded(model, ScoringOptions(tokenizer=tokenizer))
     if isinstance(base, SpelledModel):
         if not replace:
-            raise UsageError(f"{base.label}: its unseen words are spelled already; --replace learns their spelling anew")
+            raise UsageError(f"{base.label}: its unseen words are spelled already; --replace learns a new speller")
         base = base.inner
     if output is not None and not here and isinstance(base, NgramModel):
         base = base.listed()  # a probing file of KenLM cannot be: it says what to do

@@ -41,9 +41,9 @@ class RunText:
     """The text that runs are about.
 
     Attributes:
-        text: the text that was scored, if it is not where the run remembers it; may be given several times.
-        document: what is independent; file, segment, unknown, blank-line, heading, or this field. If not given, as the run
-            says.
+        text: the text that was scored, if it has moved since; may be given several times.
+        document: what counts as independent; file, segment, unknown, blank-line, heading, or the name of a field. As in the
+            run if not given.
         train: training text; for slices by how often words, and how long n-grams, occur in it; may be given several times.
 
     Example:
@@ -134,8 +134,8 @@ def compare_recipes(
     """Say whether recipes differ, from several runs of each: seeds are a second source of chance beside the text.
 
     Args:
-        recipes: several runs (seeds) of a recipe instead of RUNS; on one text, twice or more, each recipe is compared with
-            the first.
+        recipes: several runs (seeds) of a recipe instead of RUNS; give it twice or more, all runs on one text. Each recipe
+            is compared with the first.
         text: the text that was scored, if it is not where the runs remember it.
         document: what is independent, as of `compare`.
 
@@ -265,17 +265,18 @@ def audit(
 ) -> Audit:
     """Audit a model on a text: coverage, normalization, causality, contamination and compression.
 
-    With a model and a text (files, globs or -, standard input, also if none is named) all levels are checked. For a
-    run alone (a folder of `lmgauge eval -o`, or a score table), what can be checked without the model; for a run and
-    its model, also if the model made the run.
+    With a model and a text (files, globs, or - for standard input, the default), all levels are checked. A run alone (a
+    folder of `lmgauge eval -o`, or a score table) is checked as far as that needs no model; a run with its model, also for
+    whether the model made it.
 
     Args:
         model: a folder, ARPA or KenLM file; without it a run is audited. In Python also any object with `vocabulary`,
             `tokenizer`, `score` and `log_distribution`.
-        text: the text that a run scored, if it is not where the run remembers it; in Python also what a model is audited on.
+        text: the text that a run scored, if it has moved since; in Python also what a model is audited on.
         run: a stored run of this text (of `evaluate(..., output=...)`), or a score table of any origin.
         train: training text; for level 4, may be given several times.
-        overlap_unit: runs of 13 words or more, or of 25 characters; level 4, characters for scripts that do not space words.
+        overlap_unit: runs of 13 words or more, or of 25 characters; level 4; characters for scripts without spaces between
+            words.
         threads: threads to use; all cores if not given. Does not change results.
         checks: which levels, and how closely.
         reading: how files of text are read.

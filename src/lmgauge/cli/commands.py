@@ -153,11 +153,11 @@ Measure
     show: overlap_unit n near fold passages field
     without: job ray document id given boundary keep
     metavars: train=TRAIN... TEST, output=DIR
-  pairs: Say how often models prefer the good text of minimal pairs.
+  pairs: Measure how often models prefer the good text of minimal pairs.
     guesses: blimp minimal-pairs syntaxgym
     show: good bad by context device
     without: {OF_EVALUATION}
-  multiple-choice: Say how often models prefer the right answer of questions.
+  multiple-choice: Measure how often models choose the right answer to a question.
     guesses: choices questions arc hellaswag mmlu
     show: given choices answer by boundary context device
     without: {OF_EVALUATION}
@@ -190,7 +190,7 @@ Corpora
     without: {OF_SEGMENTS}
 
 Compare
-  compare [runs.compare]: Say whether results may be compared, and whether their difference is real.
+  compare [runs.compare]: Check whether results may be compared and whether their difference is real.
     guesses: bootstrap diff paired significance
     verbs: compare_recipes cli.runs.check cli.runs.compared
     show: text train
@@ -202,7 +202,7 @@ Compare
     show: events exhaustive top_k examples seed threads field group
     without: {OF_EVALUATION} text id keep
     metavars: candidate=CANDIDATE... [TEXT]..., top_k=K[,K...], output=DIR
-  correlate = tasks.correlate_tables: Say whether better language models go with better task scores.
+  correlate = tasks.correlate_tables: Check whether better language models get better task scores.
     guesses: correlation pearson spearman
     show: x y system log_x
 
@@ -241,7 +241,7 @@ Tasks
 Tools
   quickstart = cli.quickstart.quickstart [quickstart.show]: Train and evaluate four models on bundled text.
     without: html
-  doctor [doctor.doctor]: Check that the installation works, and what is missing.
+  doctor [doctor.doctor]: Check the installation and show what is missing.
     guesses: diagnostics env environment install selfcheck version versions
     without: html
   info: Show what is in a model, or in a run.
@@ -257,7 +257,7 @@ Tools
     guesses: bits entropy calculate
     verbs: report.calc.blocks
     without: html
-  split: Split text into train, validation and test, the same for the same seed on every machine.
+  split: Split text into train, validation and test; a seed gives the same split on every machine.
     show: unit field group document
     without: id given keep boundary html
     metavars: text=TEXT..., by=[group|document]

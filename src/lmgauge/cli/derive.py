@@ -56,7 +56,7 @@ NOT_OFFERED = {"block_bytes", "chooser", "fields", "join", "keep_bom", "lists", 
 """What only programs can say."""
 _PRINTED: dict[tuple[str, ...], tuple[object, str]] = {
     ("-v", "--verbose", "whole"): (True, "Print all notes, all examples and the signature."),
-    ("--signature", "signatures"): (True, "Also print the signature: all that moves the numbers, in a line."),
+    ("--signature", "signatures"): (True, "Also print the signature: one line with everything that affects the numbers."),
     ("--csv", "form"): ("csv", "Print tables as CSV."),
     ("--latex", "form"): ("latex", "Print tables as LaTeX (booktabs)."),
     ("--markdown", "form"): ("markdown", "Print tables as Markdown."),
@@ -345,7 +345,7 @@ class Command(click.Command):
         hidden = sum(isinstance(one, _Option) and not one.first for one in self.params)
         more = f"{hidden} more option{'s' * (hidden > 1)}, and " if hidden else ""
         shown: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _show_all}
-        words = f"Show {more}all that is to say of each."
+        words = f"Show {more}the full text of each."
         self.params.append(_Option(["--help-all"], help=words, heading="Options", first=True, **shown))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

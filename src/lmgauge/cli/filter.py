@@ -12,7 +12,7 @@ from lmgauge.cli.say import say
 
 
 def documents(call: Call) -> None:
-    """Filter or score, and say what became of the documents."""
+    """Filter or score, and say what happened to the documents."""
     result = call(model=named_models(call["model"], call["by"]))
     if call["output"] == "-" and not call.as_json:
         click.echo(str(result), err=True)

@@ -26,7 +26,7 @@ _EPILOG = """\b
 In a pipe or a file, the cells of a table are separated by tabs, and all other lines begin with "# ".
 
 \b
-Commands and options complete with the Tab key after this line in ~/.bashrc (zsh: zsh_source, ~/.zshrc):
+To complete commands and options with the Tab key, add this line to ~/.bashrc (zsh: zsh_source, ~/.zshrc):
   eval "$(_LMGAUGE_COMPLETE=bash_source lmgauge)"
 """
 
@@ -216,7 +216,7 @@ def _output_failed(error: OSError) -> int:
 def _interrupted() -> int:
     with contextlib.suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is tidied up: a second one has nothing to interrupt
-    click.echo("lmgauge: interrupted; nothing was left half-written", err=True)
+    click.echo("lmgauge: interrupted; no half-written files are left", err=True)
     _leave_threads(INTERRUPTED)
     return INTERRUPTED
 

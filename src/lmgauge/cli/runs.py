@@ -92,8 +92,8 @@ def check(*, comparisons: Comparisons, strict: bool = False, metric: ComparedMet
     """Fail where runs may not be compared.
 
     Args:
-        strict: exit with 1 where the metric may not be compared.
-        metric: what --strict asks about.
+        strict: exit with 1 if the metric may not be compared.
+        metric: the metric that --strict checks.
     """
     if strict:
         comparisons.require(metric)

@@ -26,17 +26,16 @@ class Printing:
     """What is scored, and what is printed of it.
 
     Attributes:
-        files: the references, then a file for each system, which are compared with the first: plain or compressed text
-            with one segment per line, records, or folders of these; - is standard input. A test set has the
-            references.
+        files: the references, then a file for each system, which are compared with the first: plain or compressed text with
+            one segment per line, records, or folders of these; - is standard input. A test set has its own references.
         reference: a further reference for every segment; may be given several times.
         sentence: print a row for each segment instead; TSV, or JSON lines with --json.
         align: print alignments of segments with an error instead; with --json of all.
-        also: further metrics, as chrf,ter, in one table; options that they know too hold for all.
+        also: more metrics for the same table, such as chrf,ter; options that they share apply to all.
         top: also show this many of the most frequent errors.
         width: decimals to print.
-        score_only: print the numbers alone, a line for each system.
-        segments: of each kind on the page of --html: the worst, where systems differ most, and a sample.
+        score_only: print only the numbers, one line per system.
+        segments: segments of each kind to show on the --html page: the worst, where systems differ most, and a sample.
     """
 
     heading: ClassVar[str] = "Output"

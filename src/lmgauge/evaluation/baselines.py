@@ -263,12 +263,12 @@ def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextR
     # What must be known of the rungs, the most important first.
     if any(one.rung.bound for one in measured):
         yield (
-            "≥: a lower bound, as part of the text is not predicted: such a model has no place on the ladder, and is not "
-            "tested; `lmgauge spell` gives models of words exact bits"
+            "≥ is a lower bound: part of the text is not predicted. Such a model is not ranked or tested; `lmgauge spell` "
+            "gives models of words exact bits"
         )
     for one in measured:
         if one.evaluation.scored_share is not None and one.evaluation.scored_share < 1.0:
-            yield f"{one.rung.name}: leaves out part of the text, as its protocol does: its place on the ladder is not exact"
+            yield f"{one.rung.name}: its protocol leaves out part of the text, so its rank is not exact"
     independence = next((one.evaluation.independence for one in measured if one.evaluation.independence), "")
     if independence:
         yield f"95 % intervals and p-values: {independence}."

@@ -309,7 +309,7 @@ def _notes_of_spans(table: FirstTokens, spans: bool, uncovered: int, segments: i
     if table.apart:
         yield f"{table.apart:,} spans do not begin where the one before ended: bytes are scored twice or not at all"
     if uncovered and not table.policy.leaves_out:
-        yield f"{uncovered:,} of {segments:,} segments are not scored to their end; their bytes count all the same"
+        yield f"{uncovered:,} of {segments:,} segments are not scored to their end; their bytes are still counted"
 
 
 _MANY_UNSEEN = 0.1  # from this rate on a note says so

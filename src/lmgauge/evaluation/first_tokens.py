@@ -29,11 +29,11 @@ class FirstTokens:
         self._known = policy.unit != "unknown"
         self.why_not = ""
         if policy.runs_on:
-            self.why_not = "the context runs on over segments, so that their first tokens do not share one"
+            self.why_not = "the context continues across segments, so their first tokens do not share one"
         elif not policy.scores_first_tokens:
             self.why_not = "the first token of each segment is not scored"
         elif policy.given is not None:
-            self.why_not = "segments come after given text, so that their first tokens do not share a context"
+            self.why_not = "segments come after given text, so their first tokens do not share a context"
         self._lowest: dict[tuple[int, str], float] = {}
         self._last = -1
         self._repeats = 0

@@ -33,8 +33,8 @@ class Outputs:
     """What `lmgauge.evaluate` writes besides returning numbers; of files of rows one may be "-", standard output.
 
     Attributes:
-        output: folder for evaluation.json and scores.parquet, one in it for each model if several; what `compare`,
-            `diagnose` and `audit` read.
+        output: folder for evaluation.json and scores.parquet, with a folder inside for each of several models; `compare`,
+            `diagnose` and `audit` read it.
         columns: also keep of each whole distribution, in scores.parquet and `per_token`: entropy (nats), rank (of the
             actual token), top10 (or another number: the most probable tokens and their log-probabilities), moments
             (mean and deviation of log p, nats), mass (what the probabilities sum to).
@@ -154,7 +154,7 @@ class AuditSettings:
         levels: which levels to check, with commas between; of coverage, normalization, causality, contamination and
             compression. All if not given.
         contexts: how many distributions to sum, at contexts drawn from the text; level 2.
-        sum_tolerance: how far probabilities may sum from 1; level 2. Rounded ones, as in some ARPA files, need 1e-5.
+        sum_tolerance: how far a sum of probabilities may be from 1; level 2. Rounded ones, as in some ARPA files, need 1e-5.
         max_overlap: share of the text's bytes that may be in the training text; level 4, in long runs or whole lines.
         compression_bytes: bytes of the text to compress and decode; level 5.
         exhaustive: all contexts, segments and bytes instead of samples; slow.
@@ -235,8 +235,8 @@ class StoringSettings:
 
     Attributes:
         base_top: with --save-base: most probable tokens of each event to store.
-        base_samples: with --save-base: tokens to draw from the rest, for each unit of its probability; more narrow the
-            bounds.
+        base_samples: with --save-base: tokens to draw from the rest, for each unit of its probability; more draws give
+            narrower bounds.
         exact: with --save-base: store whole distributions, in this type.
         seed: same seed, same draws.
 

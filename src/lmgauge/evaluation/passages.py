@@ -242,14 +242,14 @@ class _Reading:
 
     def _notes(self, items: Sequence[Passage]) -> Iterator[str]:
         if self.corpus is None:
-            yield "the text is not at hand, so none of it is shown: name it with --text"
+            yield "the text is not available, so none of it is shown: name it with --text"
         elif not self.spans:
             yield "the table has no byte spans, so the text cannot be colored"
             return
         if any(run.origin.policy.leaves_out for run in self.runs):
             yield "text that a protocol leaves out is shown with the token that is scored after it"
         if any(passage.is_cut for passage in items):
-            yield "long segments are cut, so that the page stays small; all counts are of whole segments"
+            yield "long segments are cut to keep the page small; all counts are of whole segments"
 
 
 _KINDS = (WORST, IMPROVED, LOST, SAMPLE)
@@ -360,7 +360,7 @@ _OUTERMOST = 0.5  # per cent, at either end
 class ScoreHistogram:
     """How many segments cost how much."""
 
-    unit: str  # what bits are per: "byte", or "event" where the text is not at hand
+    unit: str  # what bits are per: "byte", or "event" where the text is not available
     edges: tuple[float, ...]
     counts: tuple[tuple[int, ...], ...]  # for each run the segments in each bin
     infinite: tuple[int, ...]  # of each run the segments with an event of probability zero, which are in no bin

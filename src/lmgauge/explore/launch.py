@@ -80,9 +80,9 @@ def explore(
     Args:
         runs: one or two folders that `lmgauge eval -o` wrote, or score tables.
         model: a model that scores text that you type.
-        host: a name of this machine; no other is served.
-        port: where the server listens; 0 for a free one.
-        browser: open the page in a browser; if not said, where there is a terminal and a screen.
+        host: a name of this machine; other machines cannot connect.
+        port: port of the server; 0 picks a free one.
+        browser: open the page in a browser; if not given, only with a terminal and a screen.
         say: prints a line.
         about: the text that was scored, and the training text, for the report's slices by what was seen in it.
         scoring: how a model named by its path scores.

@@ -41,7 +41,7 @@ class Search:
 
     def __init__(self, index: Index, text: str, is_regex: bool, match_case: bool) -> None:
         if index.corpus is None:
-            raise UsageError("the text is not at hand, so that it cannot be searched: name it with --text")
+            raise UsageError("the text is not available, so it cannot be searched: name it with --text")
         self._index, self._text, self._is_regex, self._match_case = index, text, is_regex, match_case
         self._lock = threading.Lock()
         self._matches, self.size = np.zeros(0, bool), 0

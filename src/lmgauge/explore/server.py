@@ -195,8 +195,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
     """Return a socket on a loopback address of this machine."""
     if host not in LOOPBACK:
         raise UsageError(
-            f"--host {host}: the explorer is served on this machine only ({', '.join(sorted(LOOPBACK))}); from another one, "
-            "lead a port here through ssh -L"
+            f"--host {host}: the explorer is served on this machine only ({', '.join(sorted(LOOPBACK))}); to reach it from "
+            "another, forward a port with ssh -L"
         )
     own = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -208,7 +208,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
         if error.errno in (errno.EADDRINUSE, errno.EACCES):
             reason = "is taken" if error.errno == errno.EADDRINUSE else "may not be used by this user"
             raise UsageError(f"port {port} {reason}: choose another with --port, or leave it out for a free one") from error
-        raise UsageError(f"--host {host}: cannot be listened on: {error.strerror or error}") from error
+        raise UsageError(f"--host {host}: cannot listen there: {error.strerror or error}") from error
     return own
 
 

@@ -5,7 +5,7 @@
     percentiles.py, rules.py    what is frozen from a sample, and what is dropped for it
     filter_file.py              one file: read, scored, judged, written
     filter_files.py             many files, as tasks; what an earlier run finished is left alone
-    results.py                  what became of the documents, in numbers that add up
+    results.py                  what happened to the documents, in numbers that add up
     selection.py                the documents of a pool that are most like a text
 
 May import `text`, `models`, `scores`, `numerics`, `records`, `work` and the modules beside the rooms.

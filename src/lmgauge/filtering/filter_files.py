@@ -135,13 +135,13 @@ def begin_folder(folder: str, plan: FilterPlan, jobs: Sequence[FileJob]) -> None
         refuse_other(folder, read_manifest(place).made_of, described(made_of))
         return
     if there := [path for job in jobs for path in job.outputs.values() if exists(path)]:
-        raise UsageError(f"{there[0]}: is there already, and is not the output of an earlier run; choose another folder")
+        raise UsageError(f"{there[0]}: already exists and is not the output of an earlier run; choose another folder")
     make_folder(joined(folder, RECORDS))
     write_manifest(place, "filter", made_of, asdict(plan.summary()))
 
 
 def read_folder(folder: str) -> FilteredDocuments:
-    """Return what became of the documents of all files of a folder, whichever shard filtered them."""
+    """Return what happened to the documents of all files of a folder, whichever shard filtered them."""
     # Raises UsageError: a file is not complete yet.
     place = joined(folder, RECORDS, _WORK)
     work = read_manifest(place)

@@ -99,15 +99,15 @@ class FilterRules:
     exclusive, so that `p0..p30` and `p30..p100` share no document; p0 and p100 are not bounds.
 
     Attributes:
-        max_perplexity: drop documents above it, with any model that decides.
-        min_perplexity: drop documents below it.
+        max_perplexity: drop documents with a higher perplexity, under any model that decides.
+        min_perplexity: drop documents with a lower perplexity.
         keep: range of percentiles to keep, of the document's group: p10..p70, ..p70 or p10..; see `percentiles`.
         min_bytes: drop documents shorter than this, in UTF-8.
         max_bytes: drop documents longer than this.
         min_tokens: drop documents with fewer tokens, the end of sentence included.
         max_unseen: drop documents with a larger share of unseen words, 0 to 1.
-        buckets: two percentiles between head, middle and tail, as p33,p67; the head has low perplexity.
-        judged_by: name of the model that decides where several score; if not given, a document has to pass with each.
+        buckets: two percentiles that separate head, middle and tail, such as p33,p67; the head has low perplexity.
+        judged_by: name of the model that decides where several score; if not given, a document must pass with every model.
 
     Raises:
         UsageError: a rule is out of range, or cannot be read.
@@ -133,7 +133,7 @@ class FilterRules:
         for low, high in (("min_perplexity", "max_perplexity"), ("min_bytes", "max_bytes")):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None and least > most:
-                raise UsageError(f"{low} {least:g} is above {high} {most:g}: no document would stay")
+                raise UsageError(f"{low} {least:g} is above {high} {most:g}: no document would be kept")
         _ = self.percent_range, self.percent_cuts
 
     @property

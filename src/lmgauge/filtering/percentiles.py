@@ -50,7 +50,7 @@ LEAST_DOCUMENTS = 100
 
 LEVEL = 0.95
 
-_AGAIN = "learn them anew with 'lmgauge percentiles', or score as they were learned"
+_AGAIN = "learn them again with 'lmgauge percentiles', or score as they were learned"
 _LARGEST = 2**28
 """Bytes of the largest file that is read: a thousand groups and a dozen models take less."""
 _INNER_LIST = re.compile(r"\[\n\s*([^][]*?)\n\s*\]")

@@ -280,7 +280,7 @@ class PlanSummary:
 
 @dataclass(frozen=True, repr=False)
 class FilteredDocuments(Tabled):
-    """What became of the documents of some files.
+    """What happened to the documents of some files.
 
     Attributes:
         output: the file or folder that they were written to.

@@ -93,7 +93,7 @@ class _OfKnownModels:
         if "_is_checked" not in vars(self):
             for name, identity in _identity(scorer).items():
                 if self.identity.get(name) != identity:
-                    raise ModelFileError(f"the model {name!r} has changed since this step was made: make the step anew")
+                    raise ModelFileError(f"the model {name!r} has changed since this step was made: make the step again")
             self._is_checked = True
 
 

@@ -43,7 +43,7 @@ def checked_table(batch: object, kinds: str, remedy: str) -> pa.Table:
 
 
 class Verdicts(NamedTuple):
-    """What became of the documents of a batch."""
+    """What happened to the documents of a batch."""
 
     scores: DocumentScores  # what the models make of them
     reasons: list[str | None]  # why a document is dropped, by document; None for one that stays

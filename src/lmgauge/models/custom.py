@@ -71,7 +71,7 @@ def alone(segments: Iterable[Segments], label: str) -> Iterator[Segments]:
     for block in segments:
         if block.given_starts is not None:
             raise UsageError(
-                f"{label}: its context runs on from segment to segment, and given text needs segments that are contexts of "
+                f"{label}: its context continues across segments, and given text needs segments that are contexts of "
                 "their own (--context sentence)"
             )
         yield block

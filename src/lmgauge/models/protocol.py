@@ -216,7 +216,7 @@ class Traits(Protocol):
     def save(self, path: str | Path) -> None:
         """Write the model as a folder that `load_model` reads."""
         label = cast("LanguageModel", self).label
-        raise UsageError(f"{label}: the model has no method save(path), so that it can be used but not stored")
+        raise UsageError(f"{label}: the model has no method save(path), so it can be used but not stored")
 
     def may_replace(self, folder: Path, /) -> bool:
         """Return True if a folder holds such a model and nothing else, so that `save` may put another in its place."""

@@ -49,8 +49,8 @@ class LowerBound(float):
 
     def _refuse(self, other: object) -> NoReturn:
         raise UsageError(
-            f"{self:.4g} is a lower bound, so it is not ranked and nothing is divided by it: the figure itself may be any "
-            "more. Exact bits need a model that spells unseen words (--vocabulary spelled, lmgauge spell), or one of "
+            f"{self:.4g} is a lower bound, so it is not ranked or divided by: the true figure may be higher. "
+            "Exact bits need a model that spells unseen words (--vocabulary spelled, lmgauge spell), or one of "
             "characters or bytes; float(...) has the bare number"
         )
 

@@ -108,7 +108,7 @@ class Reader(ReaderOfLines):
         if isinstance(value, str):
             if self.fields.taken and not self.fields.taken.isdisjoint(record):
                 taken = min(self.fields.taken.intersection(record))
-                return record, [], (TAKEN, f"there is a field {taken!r} already, which scores would hide")
+                return record, [], (TAKEN, f"there is already a field {taken!r}, which scores would hide")
             return record, [value.encode("utf-8", "surrogatepass")], None  # as `utf8`, without a call for each
         if name not in record:
             return record, [], (NO_TEXT, self.fields.missing(name, list(record)))

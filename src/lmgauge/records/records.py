@@ -259,7 +259,7 @@ class RecordWriter(ABC):
 def name_taken(where: str, name: str) -> InputError:
     """Return the error for a record or table that has a field of the name of a column of scores."""
     remedy = "rename it, or the model, as in NAME=PATH"
-    return InputError(f"{where}: there is a field {name!r} already, which scores would hide: {remedy}")
+    return InputError(f"{where}: there is already a field {name!r} already, which scores would hide: {remedy}")
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -67,7 +67,7 @@ def conclusion(audit: Audit) -> str:
         return f"Nothing was checked: {why}{'' if why[-1] in '.?' else '.'}"
     unchecked = [name for level in LEVELS if (name := _unchecked(audit, level))]
     left = f"; {listed(unchecked)} not checked" if unchecked else ""
-    return f"PASS: nothing found to be wrong{_verified(audit)}{left}."
+    return f"PASS: no problem found{_verified(audit)}{left}."
 
 
 def _unchecked(audit: Audit, level: str) -> str:

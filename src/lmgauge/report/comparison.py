@@ -1,4 +1,4 @@
-"""Comparisons: the verdict first, then the figures, what has to agree, and where the difference comes from."""
+"""Comparisons: the verdict first, then the figures, what must match, and where the difference comes from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ABOUT = (
 
 
 def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
-    """Return the verdict and figures of each comparison, what has to agree, and with details slices and examples."""
+    """Return the verdict and figures of each comparison, what must match, and with details slices and examples."""
     verdicts = [block for item in comparisons for block in _one(item, len(comparisons))]
     shown = [block for item in comparisons for block in details_of(item)] if details else []
     return (*verdicts, *charts_of(comparisons.items), agreements_of(comparisons), *shown)
@@ -78,12 +78,12 @@ def difference_chart(rows: Sequence[tuple[str, float, Interval | None]], first: 
     series = doc.series("difference", [name for name, _, _ in rows], [drawn(gap) for _, gap, _ in rows], ends)
     y, unit = f"difference in {TITLES[metric]}", "%" if perplexity else "bits"
     chart = doc.differences("difference", f"Difference from {first}", "compared", y, unit, [series])
-    note = f"below 0 is better than {first}; if the interval includes 0, the difference may be chance"
+    note = f"below 0 is better than {first}; if the interval includes 0 it may be chance"
     return replace(chart, rule_name=first, note=note)
 
 
 def agreements_of(comparisons: Comparisons) -> doc.Table:
-    """Return what has to agree between all runs, and whether it does."""
+    """Return what must match between all runs, and whether it does."""
     names, agreements = comparisons.runs, comparisons.agreements
     verdicts = [_AGREES[agreement.agrees] for agreement in agreements]
     for i, agreement in enumerate(agreements):
@@ -92,7 +92,7 @@ def agreements_of(comparisons: Comparisons) -> doc.Table:
             verdicts[i] = doc.Mark("bound" if alike else "no", "unknown")  # stands in the way of some figures only
     values = zip(*(agreement.values for agreement in agreements), strict=True)
     runs = [doc.labels(name, mine, wraps=True) for name, mine in zip(names, values, strict=True)]
-    what = doc.labels("what has to agree", [agreement.what for agreement in agreements])
+    what = doc.labels("what must match", [agreement.what for agreement in agreements])
     return doc.Table((what, *runs, doc.Column("agrees", verdicts, align="left")))
 
 
@@ -146,7 +146,7 @@ def change_cells(difference: float, interval: Interval | None, *, perplexity: bo
 def verdict(comparison: Comparison, compared: int) -> doc.Verdict:
     """Return in a few sentences whether the two may be compared, how far they are apart, and whether that is real."""
     if not comparison.differences:
-        return doc.Verdict("bad", "Not comparable: nothing of the two can be compared.")
+        return doc.Verdict("bad", "Not comparable: no part of the two can be compared.")
     lead = comparison.differences[0]
     first, second, gap, between = map(in_words, _cells(lead))
     whole = comparison.part == WHOLE and comparison.verdict(lead.metric).comparable
@@ -162,7 +162,7 @@ def _conclusion(comparison: Comparison, compared: int) -> Iterator[str]:
     p = comparison.p_value_holm
     yield from comparison.doubts
     if comparison.within_rounding and not comparison.doubts:
-        yield f"The difference is within the rounding of scores ({ROUNDING:g} nats an event): the two are equal."
+        yield f"The difference is within the rounding of scores ({ROUNDING:g} nats per event): the two are equal."
         return
     if p is None:
         return
@@ -181,7 +181,7 @@ def _conclusion(comparison: Comparison, compared: int) -> Iterator[str]:
     needed = comparison.units_needed
     if needed is not None:
         yield (
-            f"To find a difference of this size about {needed:,} such {unit} are needed, "
+            f"To detect a difference of this size, about {needed:,} such {unit} are needed, "
             f"{needed / max(1, comparison.units):,.1f} times this text (80 % power)."
         )
 
@@ -287,7 +287,7 @@ def _ranking(comparisons: Comparisons, metric: str, rivals: dict[str, Rival], cl
         yield f"It may be lower by chance than {listed(each)}."
     if untested := by_state.get("untested"):
         each = list(map(_higher, untested))
-        yield f"It is lower than {listed(each)}; this is not tested, for want of six documents or segments."
+        yield f"It is lower than {listed(each)}; this is not tested: that takes six documents or segments."
     if equal := by_state.get("equal"):
         yield f"Equal within the rounding of scores: {listed([rival.item.second for rival in equal])}."
     for rival in by_state.get("doubted", ()):

@@ -17,7 +17,7 @@ def blocks(curve: ContextCurve) -> doc.Document:
     bound = ["bits per byte are a lower bound: " + "; ".join(curve.bound_reasons)] if curve.bits_per_byte_is_bound else []
     independence = [f"95 % intervals: {curve.independence}."] if curve.independence else []
     return (
-        doc.Heading(f"What a longer context is worth to {curve.model}"),
+        doc.Heading(f"What {curve.model} gains from a longer context"),
         doc.Verdict("fact", _answer(curve)),
         _points(curve),
         _steps(curve),
@@ -74,7 +74,7 @@ def _steps(curve: ContextCurve) -> doc.Table:
 
 def _charts(curve: ContextCurve) -> Iterator[doc.ChartData]:
     x = [f"{point.context:,}" for point in curve.points]
-    note = "bands are of each length alone; the steps, which are paired, are surer than bands that overlap look"
+    note = "bands are for each length alone; steps are paired, so one can be significant although bands overlap"
     exact = not curve.bits_per_byte_is_bound and all(point.bits_per_byte is not None for point in curve.points)
     unit = "byte" if exact else "token"
     y, ends = ([getattr(point, f"{what}_per_{unit}") for point in curve.points] for what in ("bits", "interval"))

@@ -56,7 +56,7 @@ def _verdict(diagnosis: Diagnosis) -> Iterator[doc.Verdict]:
 def parts(diagnosis: Diagnosis) -> dict[str, doc.Document]:
     """Return the sections of a diagnosis in the order of reading, each as its blocks; empty where it says nothing."""
     names = [diagnosis.evaluation.model]
-    dear = f"segments that cost most beyond the {number(_average(diagnosis), 3)} bits a byte that bytes cost on average"
+    dear = f"segments furthest above the average of {number(_average(diagnosis), 3)} bits per byte"
     events = (
         *((_tokens(diagnosis),) if diagnosis.costly_tokens else ()),
         *example_blocks("events with the least probability", diagnosis.worst_tokens, names),
@@ -120,7 +120,7 @@ def _tokens(diagnosis: Diagnosis) -> doc.Table:
         doc.numbers("bits each", [cost.mean_bits for cost in costs], 2),
         *doc.columns(costs, "zeros"),
     ]
-    return doc.Table(tuple(columns), "tokens that cost most in all")
+    return doc.Table(tuple(columns), "tokens that cost most in total")
 
 
 def _unseen(diagnosis: Diagnosis) -> doc.Table:
@@ -161,15 +161,15 @@ def _calibration_charts(calibration: Calibration, bins: Sequence[Bin]) -> Iterat
         means = [one.mean_forecast for one in bins]
         half = [_Z_95 * one.deviation / one.forecasts for one in bins]
         chance = [(max(0.0, mean - h), min(1.0, mean + h)) for mean, h in zip(means, half, strict=True)]
-        happened = doc.series("share that came true", means, [one.share_happened for one in bins])
+        happened = doc.series("share that occurred", means, [one.share_happened for one in bins])
         allowed = doc.series("95 % of what chance gives where p is right", means, [None] * len(bins), chance)
-        x, y = "p given, mean of each bin", "share that came true"
+        x, y = "p given, mean of each bin", "share that occurred"
         chart = doc.ChartData("calibration", _CALIBRATION, x, y, "", (happened, allowed), diagonal=True, note=_DIAGONAL)
         yield replace(chart, log_x=True, log_y=True)
     if calibration.confidence:
         sure = [one.mean_confidence for one in calibration.confidence]
         right = doc.series("most probable token", sure, [one.accuracy for one in calibration.confidence])
-        title, x, y = "How often the most probable token is right", "its p, mean of each bin", "share where it came"
+        title, x, y = "How often the most probable token is right", "its p, mean of each bin", "share where it occurred"
         yield doc.ChartData("confidence", title, x, y, "", (right,), diagonal=True, note=_DIAGONAL)
 
 
@@ -182,7 +182,7 @@ def _confidence_lines(calibration: Calibration) -> Iterator[str]:
     yield f"the most probable token came in {percent(calibration.accuracy, 1)} of contexts, {confidence}"
     yield f"expected calibration error of it: {percent(calibration.expected_calibration_error)} (15 equal bins)"
     paid = number(calibration.mean_surprisal_bits, 3)
-    yield f"entropy {number(calibration.mean_entropy_bits, 3)} bits an event, paid {paid}"
+    yield f"entropy {number(calibration.mean_entropy_bits, 3)} bits per event, paid {paid}"
     if calibration.overconfidence_bits is not None:
         yield _overconfidence(calibration.overconfidence_bits, calibration.overconfidence_interval)
     yield f"Brier score {number(calibration.brier_score)} (0 is perfect, 2 the worst)"
@@ -200,17 +200,17 @@ def _overconfidence(over: float, interval: tuple[float, float] | None) -> str:
 def _rank_lines(ranks: RankStatistics) -> Iterator[str]:
     if ranks.first is not None and ranks.top_5 is not None and ranks.top_10 is not None:
         shares = ", ".join(percent(share, 1) for share in (ranks.first, ranks.top_5, ranks.top_10))
-        yield f"the token that came was the first, among 5, among 10 most probable: {shares}"
+        yield f"the actual token was the most probable, in the top 5, in the top 10: {shares}"
         yield f"mean reciprocal rank {number(ranks.mean_reciprocal_rank)}"
     if ranks.mean_entropy_bits is not None:
         difference = ranks.mean_surprisal_bits - ranks.mean_entropy_bits
-        paid = f"entropy {number(ranks.mean_entropy_bits, 3)} bits an event, paid {number(ranks.mean_surprisal_bits, 3)}"
+        paid = f"entropy {number(ranks.mean_entropy_bits, 3)} bits per event, paid {number(ranks.mean_surprisal_bits, 3)}"
         sure = "too sure of itself" if difference > 0 else "less sure than it could be"
         yield f"{paid}: {signed(difference, 3)} bits, the model is {sure}" if math.isfinite(difference) else paid
 
 
 # -- ladders ------------------------------------------------------------------------------------------------------------
-_TITLE = "the ladder a network must climb: bits per byte of the test text"
+_TITLE = "what a network must beat: bits per byte of the test text"
 
 
 def ladder_blocks(ladder: Ladder) -> doc.Document:
@@ -220,7 +220,7 @@ def ladder_blocks(ladder: Ladder) -> doc.Document:
         *_ladder_verdicts(ladder),
         doc.Text(sizes),
         baseline_table(ladder.rungs, ladder.best, _TITLE, words=ladder.words, characters=ladder.characters),
-        baseline_chart(ladder.rungs, "The ladder a network must climb"),
+        baseline_chart(ladder.rungs, "What a network must beat"),
         *_steps(ladder.steps),
         *doc.notes(ladder.notes),
     )

@@ -63,7 +63,7 @@ def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
     gap, ends = change_cells(ratio.value, ratio.interval, perplexity=True)
     between = "" if ratio.interval is None else f" (95 % interval {in_words(ends)})"
     level: doc.Level = "unknown"
-    what = "is not told apart from that of A"
+    what = "does not differ measurably from that of A"
     if ratio.interval is None:
         what = "differs from that of A"
     elif ratio.interval.low > 1 or ratio.interval.high < 1:
@@ -72,7 +72,7 @@ def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
     if level != "unknown" and abs(ratio.value - 1) < _MARGIN:
         level, small = "fact", f"; below {percent(_MARGIN, 1)} it counts as neither good nor bad"
     alike = "" if agreement is None else f" Both expect the same token in {percent(agreement)} of the events."
-    far = f"B is {number(kl)} nats a token from A (mean KL divergence)."
+    far = f"B is {number(kl)} nats per token from A (mean KL divergence)."
     yield doc.Verdict(level, f"{far} The perplexity of B {what}: {in_words(gap)}{between}{small}.{alike}")
 
 
@@ -123,8 +123,8 @@ def details_of(result: Divergence) -> Iterator[doc.Block]:
             yield from _slice(slices, result.kl_ab_nats.value)
     if result.costly_tokens:
         yield _costly(result)
-    yield from _worst("events that are furthest apart", result.worst_tokens)
-    yield from _worst("events whose true token lost most probability", result.lost_tokens)
+    yield from _worst("events where the models differ most", result.worst_tokens)
+    yield from _worst("events whose true token lost the most probability", result.lost_tokens)
 
 
 def _slice(slices: Slices, whole: float | None) -> Iterator[doc.Block]:
@@ -162,7 +162,7 @@ def _costly(result: Divergence) -> doc.Table:
     ]
     if any(cost.zeros for cost in costs):
         columns.append(doc.numbers("KL infinite", [cost.zeros for cost in costs], form="count"))
-    return doc.Table(tuple(columns), "tokens with most KL(A || B) in all: where they came")
+    return doc.Table(tuple(columns), "tokens with the most KL(A || B) in total, and where they occurred")
 
 
 def _worst(title: str, tokens: Sequence[WorstToken]) -> Iterator[doc.Block]:
@@ -227,11 +227,11 @@ def _closest(candidates: CandidateDivergences) -> doc.Verdict:
     alike = [item.b for item in ranked[1:] if not apart[item.b].significant]
     kl = best.kl_ab_nats
     between = "" if kl.interval is None else f" (95 % interval {in_words(doc.between(kl.interval))})"
-    sentences = [f"{best.b} is closest to {best.a}: mean KL {number(kl.value)} nats a token{between}."]
+    sentences = [f"{best.b} is closest to {best.a}: mean KL {number(kl.value)} nats per token{between}."]
     if further:
         sentences.append(f"{listed(further)} {'is' if len(further) == 1 else 'are'} further away: {_by(further, apart)}.")
     if alike:
-        sentences.append(f"{listed(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from it.")
+        sentences.append(f"{listed(alike)} {'is' if len(alike) == 1 else 'are'} not measurably different.")
     return doc.Verdict("unknown" if alike else "good", " ".join(sentences))
 
 
@@ -248,7 +248,7 @@ def _by(names: Sequence[str], tests: dict[str, CandidateTest]) -> str:
     least = max(tests[name].p_value_holm or 0.0 for name in names)
     atleast = "by" if len(names) == 1 else "by at least"
     adjusted = ", adjusted (Holm)" if len(tests) > 1 else ""
-    return f"{atleast} {number(min(gaps))} nats a token ({p_equals(least)}{adjusted})"
+    return f"{atleast} {number(min(gaps))} nats per token ({p_equals(least)}{adjusted})"
 
 
 def _table(items: Sequence[Divergence]) -> doc.Table:
@@ -309,7 +309,7 @@ def base_blocks(saved: SavedBase) -> doc.Document:
         "base": saved.model,
         "events": f"{saved.events:,} of {saved.total_events:,}",
         "segments": f"{saved.segments:,} of {saved.total_segments:,}",
-        "stored of each event": _what(saved.stored, saved.top, saved.samples),
+        "stored for each event": _what(saved.stored, saved.top, saved.samples),
         "size": _size(saved.file_bytes, saved.whole_bytes),
     }
     return (doc.Lines(tuple(rows.items())), *doc.notes(saved.notes))
@@ -323,7 +323,7 @@ def storage_blocks(storage: Storage | None) -> Iterator[doc.Block]:
     if storage.errors:
         errors, figures = storage.errors, columns_of(Divergence)
         columns = (
-            doc.labels("what storing can have changed", [figures[name].title for name in errors]),
+            doc.labels("how much storing may have changed", [figures[name].title for name in errors]),
             *doc.columns(list(errors.values())),
         )
         confidence = percent(next(iter(errors.values())).confidence, 1)
@@ -346,7 +346,7 @@ def storage_of_several(items: Sequence[Divergence]) -> Iterator[doc.Block]:
             *doc.columns(bounds),
         )
         confidence = next(bound.confidence for bound in bounds if bound is not None)
-        yield doc.Table(columns, f"what storing can have changed: proven bounds, {percent(confidence, 1)}")
+        yield doc.Table(columns, f"how much storing may have changed: proven bounds, {percent(confidence, 1)}")
 
 
 def _of_file(storage: Storage) -> doc.Text:
@@ -356,7 +356,7 @@ def _of_file(storage: Storage) -> doc.Text:
 
 def _notes(storage: Storage) -> Iterator[str]:
     if storage.stored == "bfloat16":
-        yield "bfloat16 keeps three digits of a log-probability: small divergences are those of its rounding"
+        yield "bfloat16 keeps three digits of a log-probability: small divergences are only its rounding"
     if storage.stored == "top" and storage.tail_mass > 0:
         yield (
             f"{percent(storage.tail_mass)} of the base's probability was stored as draws; KL at a single event has a "

@@ -79,8 +79,8 @@ def _outcomes(result: FilteredDocuments) -> Iterator[doc.Table]:
     if not _is_filter(result) or not result.documents:
         return
     rows = {_STAYS: result.stay_documents, **result.reasons}
-    yield _counts("what became of the documents", "outcome", rows, result.documents)
-    yield _counts("buckets of what stays", "bucket", dict(result.buckets), result.stay_documents, bold=())
+    yield _counts("what happened to the documents", "outcome", rows, result.documents)
+    yield _counts("buckets of the documents kept", "bucket", dict(result.buckets), result.stay_documents, bold=())
 
 
 def _counts(title: str, what: str, rows: dict[str, int], whole: int, bold: tuple[int, ...] = (0,)) -> doc.Table:
@@ -131,9 +131,7 @@ def _perplexities(result: FilteredDocuments) -> Iterator[doc.Block]:
     )
     yield doc.Table(columns, footnotes=_more(len(result.models)))
     if result.by:
-        yield from doc.notes(
-            [f"each {result.by} has a model of its own: their perplexities share no scale, bits per byte do"]
-        )
+        yield from doc.notes([f"each {result.by} has its own model: perplexities are not on one scale, bits per byte are"])
         return
     for name in names[:_MOST_CHARTS]:
         yield from _histogram(result, name)

@@ -10,12 +10,12 @@ from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words, number
 
 SCORES_ALONE = (
-    "Scores alone are no proof: a low loss may mean that the text is easy. Only the same scores of texts that the model "
-    "cannot have seen (--control) show what is low."
+    "Scores alone prove nothing: a low loss may mean that the text is easy. To see what counts as low, score "
+    "texts that the model cannot have seen (--control)."
 )
 OTHER_REASONS = (
     "An AUROC above 0.5 says that the texts look likelier to the model than the control texts, for whatever reason. "
-    "Training is the reason only if the two sets differ in nothing else: the same source, kind and time, best drawn at "
+    "Training is the reason only if the two sets are alike in everything else: source, kind and time, best drawn at "
     "random (Duan et al. 2024)."
 )
 _HEADLINES = ("reference", "min_k_plus_plus", "min_k", "loss")
@@ -36,7 +36,7 @@ def blocks(membership: Membership, *, examples: int = 5) -> doc.Document:
         *_verdict(membership),
         doc.Text(f"{membership.texts:,} texts, {control}{reference}"),
         _table(membership, membership.scores, "Scores of the model"),
-        _table(membership, membership.blind, "The texts alone, without any model"),
+        _table(membership, membership.blind, "The texts alone, without a model"),
         *_examples(membership, examples),
         *doc.notes(notes),
         doc.Signature(membership.signature),
@@ -55,12 +55,12 @@ def _verdict(result: Membership) -> Iterator[doc.Verdict]:
     if blind is not None:
         yield doc.Verdict(
             "unknown",
-            f"The sets differ without any model ({blind.title}: AUROC {number(blind.auroc, 3)}{_ends(blind)}): a score that "
-            f"tells them apart ({area}) does not show that the model has seen the texts.",
+            f"The two sets differ even without a model ({blind.title}: AUROC {number(blind.auroc, 3)}{_ends(blind)}): a "
+            f"score that tells them apart ({area}) does not show that the model has seen the texts.",
         )
     elif not sure:
         yield doc.Verdict(
-            "unknown", f"No score tells the texts from the control texts ({area}): no sign that they were seen."
+            "unknown", f"No score separates the texts from the control texts ({area}): no sign that they were seen."
         )
     elif (best.auroc or 0) < 0.5:
         yield doc.Verdict("unknown", f"The control texts look more like seen ones than the texts in question ({area}).")

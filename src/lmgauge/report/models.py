@@ -142,7 +142,7 @@ def _fit_notes(fit: Mapping[str, Any]) -> list[str]:
     how = "weights given" if fit["given"] else f"weights by EM in {fit['iterations']} iterations"
     gap = float(fit["gap"])
     gain = number(gap) if gap else "0"
-    notes = [f"{how}; {fit['events']:,} held-out events; other weights could gain at most {gain} nats an event"]
+    notes = [f"{how}; {fit['events']:,} held-out events; other weights could gain at most {gain} nats per event"]
     some = fit.get("partly_known", 0)
     if some:
         notes.append(

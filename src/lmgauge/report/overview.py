@@ -36,7 +36,7 @@ def _of_one(overview: Overview) -> Iterator[doc.Block]:
     parts = diagnosis.parts(diagnosed)
     yield from _section("What the number is worth", parts["baselines"])
     yield from _section("Where the bits go", (*parts["spelling"], *parts["slices"]))
-    yield from _section("How far it may be believed", (*parts["calibration"], *parts["ranks"]))
+    yield from _section("How reliable it is", (*parts["calibration"], *parts["ranks"]))
     yield from _folded("How segments differ", (*_histogram(overview), *parts["segments"]))
     yield from _folded("Which events are hard", (*parts["events"], *parts["unseen"]))
     yield from _folded("Signature", [block for block in figures if isinstance(block, doc.Signature)])
@@ -60,7 +60,7 @@ def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
             f"without these it is {number(result.perplexity_without_zeros, 2)}."
         )
     if result.bits_per_byte is None:
-        yield "The text is not at hand, so it has no bits per byte."
+        yield "The text is not available, so it has no bits per byte."
     elif not infinite:
         between = "" if diagnosed.interval is None else f" (95 %: {in_words(doc.between(diagnosed.interval))})"
         least = "at least " if result.bits_per_byte_is_bound else ""
@@ -125,7 +125,7 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     yield from _folded(f"Examples: {pair.second} and {pair.first}", comparison.examples_of(pair))
     yield from _folded("How segments differ", tuple(_histogram(overview)))
     yield from of_pairs if rivals else ()
-    yield from _folded("What has to agree", (comparison.agreements_of(compared),))
+    yield from _folded("What must match", (comparison.agreements_of(compared),))
     yield from _folded("All figures and signatures", [figures, *signatures]) if rivals else _folded("Signatures", signatures)
     yield from _text(overview)
 

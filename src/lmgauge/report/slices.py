@@ -46,7 +46,7 @@ def _independence(slices: Slices) -> Iterator[str]:
     if not rows or slice_kind(slices) != "line":
         return
     least = min(rows, key=lambda row: row.units)
-    what = "segments, with their likeness to neighbors counted in" if least.unit == UNKNOWN else least.unit
+    what = "segments, allowing for similar neighbors" if least.unit == UNKNOWN else least.unit
     rough = f"; below {FEW_UNITS} it is rough" if least.units < FEW_UNITS else ""
     yield f"95 % intervals over {what}, the fewest ({least.units:,}) in {least.label}{rough}."
 

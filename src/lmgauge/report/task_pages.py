@@ -119,7 +119,7 @@ def _histogram(systems: Systems, examples: SegmentExamples) -> Iterator[doc.Char
     series = tuple(doc.Series(name, edges, (*map(float, examples.counts[name]), None)) for name in names)
     yield doc.ChartData(
         "segment-scores", f"Segments by {systems.metric}", systems.metric, "segments", "", series, x_unit=unit,
-        kind="histogram", note="" if systems.higher_is_better else "the last bin has all beyond it too",
+        kind="histogram", note="" if systems.higher_is_better else "the last bin includes everything beyond it",
     )  # fmt: skip
 
 
@@ -129,12 +129,12 @@ def _segments(systems: Systems, examples: SegmentExamples) -> Iterator[doc.Block
     yield doc.Heading("The segments", folded=True)
     if examples.aligned:
         yield doc.Text(
-            "Outputs under their reference, as the metric aligns them; of long segments the part with most errors."
+            "Outputs under their reference, as the metric aligns them; of long segments, the part with most errors."
         )
     else:
         yield doc.Text(
-            "The reference, and below it what each system made of it. What an alignment does not find in the nearest "
-            "reference is colored: a help for reading, and not what the metric counts."
+            "The reference, and each system's output below it. Words that do not align with the nearest reference are "
+            "colored: this helps reading, but is not what the metric counts."
         )
     yield doc.Outputs(examples.items, systems.metric, examples.aligned, systems.percent)
 

@@ -282,7 +282,7 @@ def rescored_blocks(rescored: Rescored) -> Iterator[doc.Block]:
     if (tuning := rescored.tuning) is not None:
         title = f"On the {counted(tuning.lists, 'list')} that the weights were tuned on"
         rows = {"first of the list": tuning.first, "tuned": tuning.best, "fewest errors (oracle)": tuning.oracle}
-        yield _choices(title, rows, "The weights were chosen for this rate: that of other lists is higher.")
+        yield _choices(title, rows, "The weights were chosen on these lists, so other lists have a higher rate.")
     yield from doc.notes(_notes(rescored))
     yield doc.Signature(rescored.signature)
 
@@ -336,7 +336,7 @@ def _notes(rescored: Rescored) -> Iterator[str]:
     for one in rescored.unknown:
         if one.unknown > one.words / 4:
             share = percent(one.unknown / one.words, 0)
-            yield f"{one.model} does not know {share} of the words: are case and punctuation those of its training text?"
+            yield f"{one.model} does not know {share} of the words: do case and punctuation match its training text?"
     yield from rescored.notes
 
 
@@ -392,7 +392,7 @@ def _correlation_verdict(correlation: Correlation) -> Iterator[doc.Verdict]:
     if rho is None or p is None:
         return
     if p >= SIGNIFICANT:
-        yield doc.Verdict("unknown", f"The ranks show no link that could not be chance ({p_equals(p)}).")
+        yield doc.Verdict("unknown", f"The ranks show no link beyond chance ({p_equals(p)}).")
         return
     which = "higher" if rho > 0 else "lower"
     yield doc.Verdict(

@@ -42,7 +42,7 @@ class BleuOptions:
 
     Attributes:
         order: longest n-grams that count.
-        weights: of the orders from 1, not negative, their sum is 1; all the same if not given. With `effective_order` those
+        weights: weights of the orders from 1, not negative, summing to 1; equal if not given. With `effective_order` those
             of the orders that count are divided by their sum.
         smoothing: what an order without a match counts as: exp: 1/2, 1/4, ... of a match, for the first, second, ... such
             order; floor: `smoothing_value` of a match; add-k: as many matches and n-grams more, for all orders from 2; none:
@@ -52,7 +52,8 @@ class BleuOptions:
         lowercase: ignore case.
         tokenizer: how texts are split into words; 13a if not given, or what a test set into Chinese, Japanese or
             Korean needs.
-        reference_length: which of several references' lengths the brevity penalty takes; of two equally close the shorter.
+        reference_length: length that the brevity penalty uses when there are several references; of two equally close
+            lengths, the shorter.
 
     Example:
         >>> BleuOptions(order=3).smoothing
@@ -120,8 +121,8 @@ class TerOptions:
     Attributes:
         normalized: normalize and tokenize as Tercom does: undo XML entities, separate punctuation.
         no_punct: remove punctuation.
-        asian_support: with one of these, treat Chinese and Japanese too.
-        case_sensitive: tell upper from lower case.
+        asian_support: with one of these, also handle Chinese and Japanese.
+        case_sensitive: distinguish upper and lower case.
 
     Example:
         >>> TerOptions(normalized=True).no_punct
@@ -208,15 +209,17 @@ class Reading(ReadingOptions):
 
     Attributes:
         field: field or column with the text of a record; a TSV column without name by its number.
-        ref_field: field of the references, if another; several give several references. A JSONL field may hold a list.
+        ref_field: field of the references, if it has another name; several fields give several references. A JSONL field may
+            hold a list.
         id: field that says which segment a record is, where orders differ.
         group: also a row for each group: a field of the references, a file with a name on each line, or file (folders).
         document: what is independent: a field of the references or, if these are plain text, of the first system's
             outputs; a file with a document's name on each line; file (folders), segment, unknown, blank-line or heading.
             Each of several text files of folders, if not given.
         unit: a segment is a line, or a whole file (document).
-        format: of all files; by their names if not given. For error rates also those of speech tools, which are matched by
-            ids or by time and have a speaker to group by (to stm go outputs as ctm); kaldi and trn are known by ids, too.
+        format: format of all files; taken from their names if not given. Error rates also read the formats of speech tools,
+            which are matched by ids or by time and name a speaker to group by (an stm reference takes ctm outputs); kaldi
+            and trn are also recognized by their ids.
         errors: where bytes are not valid UTF-8, or NUL: stop (fail), or replace them by U+FFFD; a line left out would shift
             all that follow.
         block_bytes, lists: as `lmgauge.settings.ReadingOptions` has them.
@@ -249,9 +252,9 @@ class ComparisonSettings:
             are not known, wide enough for neighboring segments that are alike), sacrebleu (its paired approximate
             randomization and the bootstrap's intervals, to its digits, as if segments were independent), sacrebleu-bootstrap
             (its paired bootstrap, which is lenient), or none.
-        resamples: of sacreBLEU's tests; if not given 10,000 trials of the randomization, whose intervals are of 1,000
-            resamples, or 1,000 resamples of the bootstrap (40 at least).
-        seed: of sacreBLEU's tests; same seed, same draws, which are sacreBLEU's.
+        resamples: number of resamples in sacreBLEU's tests; if not given, 10,000 trials of the randomization, whose
+            intervals are of 1,000 resamples, or 1,000 resamples of the bootstrap (40 at least).
+        seed: seed of sacreBLEU's tests; the same seed gives sacreBLEU's draws.
         threads: how many; all cores if not given. Does not change results.
 
     Example:

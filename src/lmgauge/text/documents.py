@@ -247,7 +247,7 @@ class Corpus:
             [b'the cat', b'down']
         """
         if self.is_joined or self.boundary is not None or self._one_shot is not None or self._chosen is not None:
-            raise UsageError("of a text that is joined, has given text or can be read only once no segments can be chosen")
+            raise UsageError("segments cannot be chosen from a text that is joined, has given text or can be read only once")
         other = self.in_blocks(self.block_bytes)
         other._chosen, other._sha256 = segments, ""
         return other

@@ -22,21 +22,21 @@ class ReadingOptions:
     """How a `Corpus` reads its files.
 
     Attributes:
-        unit: a segment is a line, or a whole file (document); a record always is one.
-        field: field or column that holds the text of a record; of CSV and TSV also its number.
+        unit: a segment is a line, or a whole file (document); a record is always one segment.
+        field: field or column that holds the text of a record; in CSV and TSV also its number.
         group: the group of a segment: its file, or this field.
-        document: what is independent, by a rule or a field: file, segment, unknown, blank-line, heading, or this field; each
-            of several text files if not given.
+        document: what counts as independent: file, segment, unknown, blank-line, heading, or the name of a field; each of
+            several text files if not given.
         id: field or column with the id of a record, for files of rows; its file and line if not given.
-        format: format of all texts; by their names if not given.
+        format: format of all texts; taken from their names if not given.
         errors: invalid UTF-8 and NUL bytes: stop (fail), replace by U+FFFD, or leave out the segment (skip: also a record
             without text or with bad JSON).
         block_bytes: bytes to hold at a time, about; the result does not depend on it.
         lists: a JSONL field may hold a list of strings.
         keep_bom: a byte order mark at the start of a text file is text.
         join: what all segments are joined by into one; they stay apart if not given.
-        given: field with text that stands before each record; a model sees it, and it is not scored.
-        keep: fields or columns to carry along; into rows of segments, tokens and words, and what reads the run.
+        given: field with text that comes before each record; the model sees it, but it is not scored.
+        keep: fields or columns to copy into rows; of segments, tokens and words, and whatever reads the run.
         boundary: cut given text and what follows it into tokens as one text (joint: a token across is scored whole), or
             apart.
 

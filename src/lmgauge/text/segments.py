@@ -229,10 +229,10 @@ class TextReport:
             lines.append(f"{self.replaced:,} bytes that are not valid text replaced by U+FFFD")
         if self.repeated_ids:
             repeated = _counted(self.repeated_ids, "record")
-            lines.append(f"{repeated} with the id of an earlier one: in rows, segment tells texts apart, the id does not")
+            lines.append(f"{repeated} with the id of an earlier one: tell rows apart by segment, not by id")
         if self.boundary is not None:
             lines.append(
-                f"{self.given_bytes:,} bytes of given text are shown and not scored, and in no denominator; it is cut into "
+                f"{self.given_bytes:,} bytes of given text are shown but not scored or counted; it is cut into "
                 f"tokens {_CUT[self.boundary]}"
             )
         if self.joined:

@@ -61,7 +61,7 @@ def test_what_cannot_be_cut(tmp_path: Path, text: Path, model: Path) -> None:
         assert not (tmp_path / "shards").exists()
 
     stream = lmgauge.train("laplace", lmgauge.Corpus.from_files(text), order=2, context="stream")
-    refused("its context runs on over the whole text, which shards would cut", lmgauge.sharding.EvaluationJob(stream, text))
+    refused("its context spans the whole text, which shards would cut", lmgauge.sharding.EvaluationJob(stream, text))
     joined = lmgauge.Corpus.from_files(text, join="\n")
     refused("joined into one text, which cannot be cut", lmgauge.sharding.EvaluationJob(model, joined))
     once = lmgauge.Corpus.from_strings(iter(["a b"]))

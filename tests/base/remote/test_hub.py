@@ -18,7 +18,7 @@ pytest.importorskip("huggingface_hub")
 pytest.importorskip("fsspec")
 
 LINES = b"the cat sat\n" * 1000
-REWRITTEN = "was written anew while it was being read; read it again when it stays as it is"
+REWRITTEN = "changed while it was being read; try again when it no longer changes"
 PROGRAM = """
 import json
 from lmgauge.base.errors import LmgaugeError

@@ -229,7 +229,7 @@ class ForgetsKnownWords(SpellsKnownWords):
     [
         (SumsToMore, "letters", "probabilities do not sum to 1: to 1.01"),
         (TakesThemOutOfRowsAlone, "letters", "The column `spelling` is not what the model gives"),
-        (ForgetsKnownWords, "letters", "Known words can be spelled, so that one word has two codes"),
+        (ForgetsKnownWords, "letters", "Known words can be spelled, so one word has two codes"),
     ],
 )
 def test_spellers_that_are_wrong(model: SpelledModel, kind: type[Spelling], name: str, message: str) -> None:

@@ -59,7 +59,7 @@ def test_without_the_text_the_sums_are_checked(folder: Path) -> None:
     assert found.perplexity == pytest.approx(run.evaluation["perplexity"] if run.evaluation else 0, rel=1e-14)
     assert (
         next(c for c in found.checks if c.level == "contamination").evidence
-        == "the text it scored is not at hand: name it (--text)"
+        == "the text it scored is not available: name it (--text)"
     )
     assert {check.name: check.verdict for check in found.checks if check.level == "coverage"} == {
         "seal": PASS,

@@ -363,7 +363,7 @@ def test_figures_do_not_change_when_the_text_is_gone(shop: Path, tmp_path: Path,
     with_text = pair(tmp_path, "kn", "wb")
     text.unlink()
     without = pair(tmp_path, "kn", "wb")
-    assert any("the text is not at hand" in note for note in without.notes)
+    assert any("the text is not available" in note for note in without.notes)
     assert [d for d in with_text.differences if d.metric in ("perplexity", "bits_per_byte")] == list(without.differences)
     assert (without.bytes, without.p_value) == (with_text.bytes, with_text.p_value)
     assert [slices.name for slices in without.slices] == ["position in the segment"]
@@ -378,7 +378,7 @@ def test_a_text_that_changed_is_not_at_hand(shop: Path, tmp_path: Path) -> None:
     for changed in (b"First Citizen\nspoke\n", b"\xff\xfe"):
         (tmp_path / "t.txt").write_bytes(changed)
         found = pair(tmp_path, "kn", "wb")
-        assert any("the text is not at hand" in note for note in found.notes)
+        assert any("the text is not available" in note for note in found.notes)
     (tmp_path / "again.txt").write_text("First Citizen\r\nspeak", encoding="utf-8", newline="")  # the same, differently
     again = pair(tmp_path, "kn", "wb", text=tmp_path / "again.txt")
     assert again.notes == ("no interval and no test: these need 6 documents or segments",)

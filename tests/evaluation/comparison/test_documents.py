@@ -51,7 +51,7 @@ def test_the_fewest_documents_count_in_any_order(runs: Path, first: str, second:
     found, turned = compared(runs, first, second), compared(runs, second, first)
     assert found.units == turned.units == units
     assert found.p_value == turned.p_value
-    told = any("the runs name different documents" in note for note in found.notes)
+    told = any("the runs have different documents" in note for note in found.notes)
     assert told == ("1" not in (first[1:], second[1:]))
 
 

@@ -221,8 +221,16 @@ def curve_of(lengths: str, texts: list[str] | None = None, *, own: Any = None, *
         (lambda: curve_of("8,16", SHORT), InputError, "no segment of the text has a token with 16"),
         (lambda: curve_of("8,16", stride=9), UsageError, "stride 9: give 1 to 8, the shortest"),
         (lambda: curve_of("8,16", stride=0), UsageError, "stride must be a whole number, 1 or more; got 0"),
-        (lambda: curve_of("8,16", own=model(stream=True, context=16)), UsageError, "tiny: its context runs on from segment"),
-        (lambda: curve_of("8,16", own="x", scoring=ScoringOptions(context=8)), UsageError, "contexts say how much is seen"),
+        (
+            lambda: curve_of("8,16", own=model(stream=True, context=16)),
+            UsageError,
+            "tiny: its context continues across segments",
+        ),
+        (
+            lambda: curve_of("8,16", own="x", scoring=ScoringOptions(context=8)),
+            UsageError,
+            "contexts already set how much the model sees",
+        ),
         (lambda: curve_of("8,16", own=lmgauge.train("laplace", corpus(["a b"]))), UsageError, "laplace3: contexts need a"),
     ],
 )

@@ -265,7 +265,7 @@ def test_one_segment_has_no_interval() -> None:
     assert result.kl_ab_nats.value is not None
     assert result.kl_ab_nats.interval is None
     assert result.perplexity_ratio.interval is None
-    assert result.notes[0].startswith("fewer than 6 documents or segments")
+    assert result.notes[0].startswith("no interval and no test: these need 6")
 
 
 # -- what is told -------------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_what_is_said(model: Any) -> None:
     words = lmgauge.word_surprisal(model, texts=["the cat", "a dog"], regions=[{"id": 1, "text": "the"}])
     assert (words.marking, words.texts, words.units) == ("apart", 2, 1)
     assert words.notes[-1] == "1 text without regions"
-    assert "surprisal_corrected is minus log2 of a probability of words, surprisal is not" in words.notes[0]
+    assert "surprisal_corrected is minus log2 of a word probability, surprisal is not" in words.notes[0]
     assert words.signature.startswith("words|words:regions@")
     whole = lmgauge.word_surprisal(lmgauge.train("laplace", lmgauge.Corpus.from_strings(LINES)), texts="the cat")
     assert [row["surprisal"] for row in whole.to_rows()] == [row["surprisal_corrected"] for row in whole.to_rows()]

@@ -245,7 +245,7 @@ def test_a_script_needs_no_guard_and_leaves_no_process(how: str, tmp_path: Path)
 def test_a_context_that_runs_on_is_refused() -> None:
     policy = SimpleNamespace(runs_on=True)
     model: Any = SimpleNamespace(context_policy=policy, label="rnn")
-    with pytest.raises(UsageError, match=r"^rnn: its context runs on over the whole text, so that one process has to"):
+    with pytest.raises(UsageError, match=r"^rnn: its context spans the whole text, so one process has to"):
         workers_for(model, load, ScoringOptions(processes=2))
     assert workers_for(model, load, ScoringOptions(processes=1)) is None
 

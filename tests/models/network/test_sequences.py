@@ -50,5 +50,7 @@ def test_segments_that_are_long_enough(first: Any, before: int, lengths: list[in
 
 def test_given_text_is_refused() -> None:
     text = lmgauge.Corpus.from_strings(["sat on the mat"], given=["the cat "])
-    with pytest.raises(UsageError, match="contexts are counted from where a segment begins: they do not go with given text"):
+    with pytest.raises(
+        UsageError, match="contexts are counted from where a segment begins: they cannot be combined with given text"
+    ):
         list(LongSegments(model(), text, 2))

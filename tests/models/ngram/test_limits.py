@@ -17,7 +17,7 @@ from lmgauge.models.ngram.limits import MemoryLimits, TrainingResources
     ("options", "message"),
     [
         ({"memory": "2X"}, "'2X' is not a size"),
-        ({"memory": 2}, "2 bytes are too few to train in; give 16.8 MB or more, such as 2G"),
+        ({"memory": 2}, "2 bytes is too little to train in; give 16.8 MB or more, such as 2G"),
         ({"memory": "2G", "output": None}, "need an output, the folder"),
         ({"workers": 2, "output": None}, "need an output, the folder"),
         ({"memory": "2G", "output": "kn.arpa"}, "train into a folder, then `lmgauge convert` it"),

@@ -95,7 +95,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_folder(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("tokenizer", ["byte", "bpe:300", "unigram:300"])
 def test_what_is_spelled_already_is_refused_at_once(tokenizer: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="as they are"):
+    with pytest.raises(UsageError, match="a probability already"):
         trained("gru", tmp_path / "model", tokenizer=tokenizer)
     assert list(tmp_path.iterdir()) == []
 

@@ -21,7 +21,7 @@ def test_words_orders_and_kinds(tmp_path: Path) -> None:
     assert third.kinds == [TOKEN, OOV, TOKEN, TOKEN, TOKEN, EOS_KIND]
     assert third.contexts == [2, 1, 1, 2, 1, 1]
     assert third.logprob[1] == -2.7515976 * math.log(10)
-    assert "KenLM's own perplexities come out of its words again" in notes
+    assert "KenLM's own perplexities follow from its words" in notes
 
 
 def test_words_alone_have_no_lines(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_reply_without_a_prompt_is_said_to_be_the_models_own(tmp_path: Path) -
     reply = {"choices": [{"logprobs": {"content": content}}], "usage": {"completion_tokens": 2}}
     segments, notes = noted(tmp_path, json.dumps(reply))
     assert (segments[0].pieces, segments[0].generated) == (["Hi", "!"], (0,))
-    assert "1 segments are what the model wrote itself" in notes
+    assert "1 segments were written by the model itself" in notes
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_spans_and_blank_segments() -> None:
 def test_first_tokens_make_bits_a_lower_bound() -> None:
     batches, notes = on_text([segment("the", " cat", logprob=[None, -1.0])], ["the cat"])
     assert (batches[0].ends.tolist(), batches[0].lossy_segments) == ([7], 1)
-    assert "1 first tokens have no score in the log: their bytes count, and their bits are missing" in notes
+    assert "1 first tokens have no score in the log: their bytes count, but their bits are missing" in notes
     batches, notes = on_text([segment("<s>", "the", logprob=[None, -1.0])], ["the"])
     assert (batches[0].ends.tolist(), batches[0].lossy_segments, notes) == ([3], 0, "")
 

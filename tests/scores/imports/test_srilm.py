@@ -24,7 +24,7 @@ def test_words_orders_and_kinds(tmp_path: Path) -> None:
     assert second.logprob[1] == -math.inf
     assert second.contexts == [2, 0, 1]
     assert "1 OOV words have probability 0; SRILM leaves them out" in notes
-    assert "SRILM's own counts, logprob and ppl come out of its words again" in notes
+    assert "SRILM's own counts, logprob and ppl follow from its words" in notes
 
 
 def test_classes_sums_and_later_debug_levels(tmp_path: Path) -> None:

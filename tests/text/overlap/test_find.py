@@ -325,10 +325,10 @@ def test_texts_too_short_for_an_ngram_and_empty_ones() -> None:
     found = find_overlap(Corpus.from_strings(["a b"]), Corpus.from_strings(["a b c", "", " "]))
     assert (found.ngrams, found.contaminated_segments, found.blank_segments, found.passages) == (0, 0, 2, [])
     assert (found.ngram_share, found.contaminated_share) == (0.0, 0.0)
-    assert found.notes == ("no run of 13 words fits in the test: the search was for whole duplicates and near ones only",)
+    assert found.notes == ("no run of 13 words fits in the test: only whole duplicates and near ones were searched for",)
     found = find_overlap(Corpus.from_strings(["a b c"]), Corpus.from_strings(["a b c"]), near=0)
     assert (found.contaminated_share, found.ngram_share) == (1.0, 0.0)
-    assert found.notes == ("no run of 13 words fits in the test: the search was for whole duplicates only",)
+    assert found.notes == ("no run of 13 words fits in the test: only whole duplicates were searched for",)
     found = find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings([" "]))
     assert (found.tokens, found.contaminated_bytes) == (0, 0)
     with pytest.raises(InputError, match="the test text is empty"):

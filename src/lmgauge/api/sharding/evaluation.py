@@ -137,7 +137,7 @@ class EvaluationWork:
 def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None:
     if model.context_policy.runs_on:
         raise UsageError(
-            f"{model.label}: its context runs on over the whole text, which shards would cut: leave out --shard, or "
+            f"{model.label}: its context spans the whole text, which shards would cut: leave out --shard, or "
             "choose a context of one segment (--context sentence)"
         )
     if joined or corpus.is_joined:

@@ -20,13 +20,13 @@ Merged = Union["Evaluation", "Evaluations", "Overlap", "FilteredDocuments"]
 def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None, *, text: Text | None = None) -> Merged:
     """Put all shards of a job together: `lmgauge merge`.
 
-    The result is that of the same job without shards, to the bit. The documents that `filter` and `score` wrote are in one
-    folder already: of that, what became of all of them is returned.
+    The result is that of the same job without shards, to the bit. The shards of `filter` and `score` have written their
+    documents to one folder already; for these, the counts of all documents are returned.
 
     Args:
         shards: the folder that `--shard` wrote to, or the folders of all shards, in any order.
         output: of an evaluation, the run folder to write.
-        text: the text that was scored (of an overlap, the test), if it is not where the shards remember it; may be given
+        text: the text that was scored (of an overlap, the test), if it has moved since; may be given
             several times.
 
     Returns:

@@ -28,10 +28,10 @@ class NotThereError(InputError):
 
 
 class RewrittenError(InputError):
-    """Raised when a file was written anew while it was read."""
+    """Raised when a file changed while it it was read."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name}: was written anew while it was being read; read it again when it stays as it is")
+        super().__init__(f"{name}: changed while it was being read; try again when it no longer changes")
 
 
 class PassingProblem(Exception):

@@ -35,7 +35,7 @@ _SAID: dict[Any, str] = {
     socket.gaierror: "the host {host} is not known, or the network is down",
     ConnectionRefusedError: "no server answers at {host}; are host and port right?",
     ssl.SSLError: "{host} does not speak TLS as it should ({error.reason}); is it https?",
-    (http.client.InvalidURL, ValueError): "is not an address, or is redirected to what is not one",
+    (http.client.InvalidURL, ValueError): "is not an address, or redirects to something that is not one",
 }
 """What is said of errors before a server has answered; of others, that the connection broke."""
 
@@ -89,7 +89,9 @@ class WebStore:
         packed = reply.headers.get("Content-Encoding", "identity")
         if packed not in ("", "identity") and not self.name.endswith(".gz"):
             reply.close()
-            raise InputError(f"{self.name}: the server packs the file (Content-Encoding: {visible(packed)[:80]}) unasked")
+            raise InputError(
+                f"{self.name}: the server packs the file (Content-Encoding: {visible(packed)[:80]}) without being asked"
+            )
         return reply
 
     @contextmanager

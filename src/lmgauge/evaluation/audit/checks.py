@@ -95,7 +95,7 @@ class Audit(Tabled):
         checks: the answers, level by level.
         settings: seed, tolerances, sizes of the samples: enough to repeat the audit; and `fingerprints` of model and text.
         perplexity: the number that was audited, computed from the rows by plain arithmetic; None where no row was read.
-        bits_per_byte: of the text, with `bits_per_byte_is_bound`; None where the text is not at hand.
+        bits_per_byte: of the text, with `bits_per_byte_is_bound`; None where the text is not available.
         bits_per_byte_is_bound: True if the bytes of the text cost more than that, as unknown words are one event and white
             space, or what the tokenizer alters, is free.
         events: that were read.

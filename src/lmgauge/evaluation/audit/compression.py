@@ -75,7 +75,7 @@ class EventCoder:
             value = "NaN" if math.isnan(total) else "infinite probabilities"
             raise NoCodeError(f"log_distribution gives {value}")
         if not total > 0:
-            raise NoCodeError(f"the probabilities after a context sum to {total}, so that nothing can follow")
+            raise NoCodeError(f"the probabilities after a context sum to {total}, so nothing can follow")
         self._prepared, self._sums = logprob, buckets
         return buckets
 

@@ -246,5 +246,5 @@ def _known_words(subject: Subject, seed: int) -> tuple[int, str]:
         ending = math.exp(min(0.0, walk.logprobs[SPELLING][-1]))
         if not ending <= subject.sum_tolerance:
             numbers = f"{word!r} ends with probability {ending:.3g} where no such word is left"
-            return len(words), f"Known words can be spelled, so that one word has two codes: {numbers}."
+            return len(words), f"Known words can be spelled, so one word has two codes: {numbers}."
     return len(words), ""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 RELATIVE_TOLERANCE = 1e-12
 _SAME_NUMBER = 1e-4  # neural models give other last digits on other machines
 _NEEDS_MODEL = "needs the model: name it with -m"
-_NO_TEXT = "the text it scored is not at hand: name it (--text)"
+_NO_TEXT = "the text it scored is not available: name it (--text)"
 _COUNTS = ("segments", "words", "characters", "bytes")
 _SHOWN = 3  # of the claims that are wrong
 _OF_NUMBERS = ("seal", "text", "table", "claims")  # checks of a run that say nothing of its model

@@ -80,7 +80,7 @@ class Subject:
             )
         if not policy.scores_first_tokens:
             raise UsageError(
-                f"{self.label}: the first token of each context has no row, so that no event pays for its bytes; only a "
+                f"{self.label}: the first token of each context has no row, so no event pays for its bytes; only a "
                 "model that scores all of the text can be audited (--first-token)"
             )
         self.running = policy.runs_on

@@ -30,8 +30,8 @@ class Accuracy:
     ties: int = field(metadata=column("ties", form="count", drop=1))
     accuracy: float  # share of the items, ties counted so
     interval: Interval  # Wilson's, 95 %, of independent items
-    # by how many bits (or bits a byte) the right text is preferred to the best of the others; mean over the items, infinite
-    # where a text is impossible, None where both are
+    # by how many bits (or bits per byte) the right text is preferred to the best of the others; mean over the items,
+    # infinite where a text is impossible, None where both are
     margin: float | None = field(metadata=column("margin, bits", 2, "signed", drop=1))
 
 

@@ -147,7 +147,7 @@ def _refuse_running(models: Sequence[LanguageModel], what: str) -> None:
     running = next((model.label for model in models if model.context_policy.runs_on), None)
     if running is not None:
         raise UsageError(
-            f"{running}: its context runs on from one text to the next, and {what} contexts of their own "
+            f"{running}: its context continues from one text to the next, and {what} contexts of their own "
             "(--context sentence)"
         )
 
@@ -302,7 +302,7 @@ class _Choosing:
                 )
             ties = int(np.count_nonzero((outcome.credit > 0) & (outcome.credit < 1)))
             if ties:
-                yield f"{name}: {ties:,} ties (raw), each counted as tossing a coin would come out on average"
+                yield f"{name}: {ties:,} ties (raw), each counted as a random guess"
             impossible = int(np.count_nonzero(np.isnan(outcome.margin)))
             if impossible:
                 yield f"{name}: {counted(impossible, kind)} whose texts have probability zero, which makes them ties"

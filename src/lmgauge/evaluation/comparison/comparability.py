@@ -131,7 +131,7 @@ def choose_documents(runs: Sequence[Run], named: Sequence[Ints | None], corpus: 
         return Documents(of_text)
     _, chosen = min(known)
     same = all(np.array_equal(_by_appearance(named[k]), _by_appearance(named[chosen])) for _, k in known)
-    notes = () if same else (f"the runs name different documents: those of {runs[chosen].name} count, the fewest",)
+    notes = () if same else (f"the runs have different documents: those of {runs[chosen].name} count, the fewest",)
     return Documents(runs[chosen].origin.documents_of_table, chosen, notes)
 
 
@@ -175,7 +175,7 @@ class Verdict:
 
 
 def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, ...]:
-    """Return what has to agree for numbers to be comparable, and whether it does."""
+    """Return what must match for numbers to be comparable, and whether it does."""
     totals = [facts[0].totals[0], *(fact.totals[1] for fact in facts)]
     apart = [max(fact.apart[0] for fact in facts), *(fact.apart[1] for fact in facts)]
     vocabularies = _vocabularies([run.origin.fingerprints for run in runs])

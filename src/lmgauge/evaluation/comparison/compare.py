@@ -137,7 +137,7 @@ def _differences(
 def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slices: Sequence[Slices]) -> Iterator[str]:
     versions = [run.numbers_version for run in sums.runs]
     if all(versions) and len(set(versions)) > 1:
-        yield f"versions of the numbers differ ({' / '.join(versions)}), and with them some digits: evaluate both with one"
+        yield f"number versions differ ({' / '.join(versions)}), so some digits do: evaluate both with one version"
     for run, zeros in zip(sums.runs, sums.zeros, strict=True):
         if zeros:
             rest = "'without' leaves out the segments they are in" if paired.used.any() else "every segment has one"
@@ -146,7 +146,7 @@ def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slice
                 + rest
             )
     if sums.by_segment:
-        yield "a table has no byte spans: compared are whole segments, and whether all bytes were scored was not checked"
+        yield "a table has no byte spans: whole segments are compared, without checking that all bytes were scored"
     if part != NOTHING:
         yield from caveats(lead)
     yield from sums.documents.notes if lead is not None else ()
@@ -165,18 +165,19 @@ def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slice
     if part == NOTHING and sums.facts.same_lengths_shuffled:
         yield "the segments of both have the same lengths, in another order: the same text, shuffled?"
     if part not in (NOTHING, SHARED_EVENTS) and sums.corpus is None:
-        yield "the text is not at hand: name it with --text for groups, classes and examples"
+        yield "the text is not available: name it with --text for groups, classes and examples"
         if sums.unit == "byte" and sums.line_end() is None:
-            yield "without the text each segment is taken to have a line end, which counts as a byte"
+            yield "without the text, each segment is assumed to end with a newline, which counts as a byte"
         if part == EXACT_PART and any(run.origin.lossy_segments for run in sums.runs):
-            yield "without the text any white space of one byte between words passes for a space, which words give back"
+            yield "without the text, any one byte of white space between words is assumed to be a space"
     contexts = {run.origin.context for run in sums.runs}
     if part == WHOLE and len(contexts) > 1:
-        yield f"contexts differ ({' / '.join(run.origin.context for run in sums.runs)}): part of what is compared"
+        named = " / ".join(run.origin.context for run in sums.runs)
+        yield f"contexts differ ({named}), which is part of the measured difference"
     if part == EXACT_PART:
         for run, tally in zip(sums.runs, sums.facts.totals, strict=True):
             if tally.events[OOV]:
-                yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which is an advantage"
+                yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which favors it"
     vocabularies = {run.origin.fingerprints.get("vocabulary", run.name) for run in sums.runs}
     if part == SHARED_EVENTS and len(vocabularies) > 1:
         yield "the model with the smaller vocabulary has an advantage here"

@@ -113,8 +113,8 @@ def _check(recipes: Mapping[str, Sequence[Run]]) -> None:
     for name, group in recipes.items():
         if len(group) < 2:
             raise UsageError(
-                f"recipe {name}: has {len(group)} run; give two or more (other seeds), as one does not tell how much the "
-                "seed matters; compare two models with `lmgauge compare RUN RUN`"
+                f"recipe {name}: has {len(group)} run; give two or more (other seeds), as one run does not show how much "
+                "the seed matters; compare two models with `lmgauge compare RUN RUN`"
             )
         for run in group:
             path = str(run.path.resolve())

@@ -148,7 +148,7 @@ class Comparisons(ResultList[Comparison]):
     Attributes:
         items: the comparisons, in the order of the runs.
         runs: names of the runs.
-        agreements: what has to agree, and whether it does.
+        agreements: what must match, and whether it does.
 
     Example:
         >>> import tempfile, lmgauge

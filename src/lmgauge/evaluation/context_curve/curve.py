@@ -311,7 +311,7 @@ def _notes(sums: Spans, blocks: Any, contexts: Sequence[int], stride: int, lead:
         yield from caveats(lead)
     shortest, longest = contexts[0], contexts[-1]
     yield (
-        f"counted are {sums.events:,} of {blocks.events:,} tokens, those with {longest:,} or more before them: in "
+        f"counted: {sums.events:,} of {blocks.events:,} tokens, those with {longest:,} or more before them: in "
         f"{len(np.unique(sums.segments)):,} of {blocks.segments:,} segments"
     )
     yield (

@@ -96,8 +96,8 @@ class Baselines:
             return ()
         distinct = int(np.count_nonzero(self._bytes))
         simple = [
-            ("uniform", "each of 256 byte values alike", 8.0 * size),
-            (f"uniform over {distinct} bytes", "each byte value that occurs alike", size * math.log2(distinct)),
+            ("uniform", "all 256 byte values equally likely", 8.0 * size),
+            (f"uniform over {distinct} bytes", "all byte values that occur equally likely", size * math.log2(distinct)),
             ("unigram of bytes", "adaptive order-0 model of bytes (KT)", nats_to_bits(order_0_nats(self._bytes))),
             (
                 "unigram of words",

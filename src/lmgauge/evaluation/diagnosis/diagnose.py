@@ -215,7 +215,7 @@ class _Reading:
     def _notes(self, slices: Sequence[Slices], calibration: Calibration | None) -> Iterator[str]:
         yield from self.long_runs.notes()
         if self.corpus is None:
-            yield "the text is not at hand: name it with --text for groups, classes, examples, unseen words and baselines"
+            yield "the text is not available: name it with --text for groups, classes, examples, unseen words and baselines"
         elif not self.spans:
             yield "the table has no byte spans: no classes, no tokens in context and no unseen words"
         elif self.training is None and "slices" in self.only:

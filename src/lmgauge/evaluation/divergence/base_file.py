@@ -63,7 +63,7 @@ class BaseHeader:
     segments: Whole
     total_segments: Whole
     stored: Stored  # "top", or the type of whole distributions
-    top: Whole  # how many of the most probable tokens are stored of each event; 0 where all are
+    top: Whole  # how many of the most probable tokens are stored for each event; 0 where all are
     # how many tokens were drawn from the rest for each unit of its probability
     samples: Annotated[int, Meta(ge=0, le=1 << 20)]
     seed: Whole  # of the sample of segments, and of the draws

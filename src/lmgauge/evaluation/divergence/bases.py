@@ -77,7 +77,7 @@ class AskedBase:
         if not same_ids or base.tokenizer.fingerprint != candidate.tokenizer.fingerprint:
             raise InputError(
                 "the models number or divide their tokens differently; where the tokens are the same, "
-                "over_common_tokens([a, b]) of lmgauge.models.combined.mixture.compatibility makes the ids so"
+                "over_common_tokens([a, b]) of lmgauge.models.combined.mixture.compatibility gives them the same ids"
             )
 
     def check_text(self, corpus: Corpus) -> None:
@@ -204,7 +204,7 @@ class _Cursor:
 
     def other_events(self) -> InputError:
         return InputError(
-            f"{self._base.path}: was stored of another text, or the text was read in another way: its tokens are not those "
+            f"{self._base.path}: was stored for another text, or the text was read in another way: its tokens are not those "
             "of the file; name the same files, read with the same options"
         )
 
@@ -218,7 +218,7 @@ def settled(header: BaseHeader, settings: DivergenceSettings) -> DivergenceSetti
     """Return the settings with the events and the seed of a stored base, which none may choose otherwise."""
     for name, own in (("events", header.asked_events), ("seed", header.seed)):
         if getattr(settings, name) not in (own, getattr(DivergenceSettings, name)):
-            raise UsageError("events and seed are settled by the stored base; leave them out")
+            raise UsageError("events and seed are set by the stored base; leave them out")
     return replace(settings, events=header.asked_events, seed=header.seed)
 
 

@@ -88,8 +88,8 @@ def spelled_notes(models: Sequence[LanguageModel], names: Sequence[str]) -> tupl
     if not spelled:
         return ()
     return (
-        f"{', '.join(spelled)}: compared are the events of the vocabulary, all unseen words as one event <unk>; the letters "
-        "of these and white space are left out",
+        f"{', '.join(spelled)}: events of the vocabulary are compared, all unseen words as one event <unk>; their letters "
+        "and white space are left out",
     )
 
 
@@ -168,7 +168,7 @@ class _Measured:
 def _context_notes(a: ModelFacts, b: ModelFacts) -> Iterator[str]:
     if a.context != b.context:
         yield (
-            f"the models see different contexts ({a.name}: {a.context}; {b.name}: {b.context}), which is a part of what is "
+            f"the models see different contexts ({a.name}: {a.context}; {b.name}: {b.context}), which is part of what is "
             "measured here; --context, --stride and --first-token make them the same"
         )
 

@@ -2,11 +2,11 @@
 
 | score | of a text | seen texts have |
 | --- | --- | --- |
-| `loss` | mean nats an event (Yeom et al. 2018) | low |
+| `loss` | mean nats per event (Yeom et al. 2018) | low |
 | `min_k` | mean log-probability of the k % least probable events: Min-K% Prob (Shi et al. 2024, eq. 1) | high |
 | `min_k_plus_plus` | the same of log p, standardized under the prediction: Min-K%++ (Zhang et al. 2025, eq. 4) | high |
 | `zlib` | nats over the bytes that zlib packs the text into (Carlini et al. 2021, section 5.2) | low |
-| `reference` | nats a byte less those of a second model (Carlini et al. 2021; Mireshghallah et al. 2022) | low |
+| `reference` | nats per byte less those of a second model (Carlini et al. 2021; Mireshghallah et al. 2022) | low |
 
 Two scores look at the text alone: `zlib_per_byte` and `bytes`. Where they tell two sets apart, the sets differ without any
 model (Duan et al. 2024; Meeus et al. 2024; Das et al. 2024), and the other scores may only see that.
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Columns = dict[str, list[Any]]
 MODEL_SCORES = {
-    "loss": ("loss, nats an event", "low"),
+    "loss": ("loss, nats/event", "low"),
     "min_k": ("Min-K% Prob, nats", "high"),
     "min_k_plus_plus": ("Min-K%++", "high"),
-    "zlib": ("zlib ratio, nats a byte", "low"),
-    "reference": ("less reference, nats a byte", "low"),
+    "zlib": ("zlib ratio, nats/byte", "low"),
+    "reference": ("less reference, nats/byte", "low"),
 }
 """For each score of a model its title, and which values speak for seen text."""
-BLIND_SCORES = {"zlib_per_byte": ("zlib bytes a byte", "low"), "bytes": ("bytes", "high")}
+BLIND_SCORES = {"zlib_per_byte": ("zlib bytes per byte", "low"), "bytes": ("bytes", "high")}
 """The same for what needs no model; the side is a convention."""
 MOMENTS = ("mean_logprob", "logprob_deviation")
 # Below it a prediction is uniform but for rounding, and says nothing about the token that came.

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from lmgauge.text.tokens import Tokenizer
 
 MARKINGS = {
-    "before": "its tokens bring the space before a word along: surprisal_corrected is minus log2 of a probability of words, "
+    "before": "its tokens include the space before a word: surprisal_corrected is minus log2 of a word probability, "
     "surprisal is not",
-    "after": "its tokens bring the space behind a word along: surprisal and surprisal_corrected are both minus log2 of a "
-    "probability, and differ only where the space behind a word is missing",
-    "apart": "white space is a token of its own, which the surprisal of the word behind it includes: surprisal_corrected is "
-    "minus log2 of a probability of words, surprisal is not",
-    "whole": "its tokens are words, so surprisal is minus log2 of a probability of words, and surprisal_corrected is equal",
-    "stored": "surprisal_corrected is minus log2 of a probability of words; surprisal is one where they are equal",
+    "after": "its tokens include the space after a word: surprisal and surprisal_corrected are both minus log2 of a "
+    "probability, and differ only where the space after a word is missing",
+    "apart": "white space is a token of its own, included in the surprisal of the next word: surprisal_corrected is "
+    "minus log2 of a word probability, surprisal is not",
+    "whole": "its tokens are words, so surprisal is minus log2 of a word probability, and surprisal_corrected is equal",
+    "stored": "surprisal_corrected is minus log2 of a word probability; surprisal is too where they are equal",
     "none": "no token of it has white space, so it does not predict where words end, and both figures are equal",
 }
 """What is a probability, by what a tokenizer does with white space (see `lmgauge.scores.distributions.columns`)."""
@@ -50,7 +50,7 @@ _NOTES = {
     "shared": "surprisal_corrected is missing for {}, which share a token with what is next to them (it counts whole for "
     "the first of them)",
     "unscored": "surprisal is missing for {}: first tokens are unscored (--first-token; in Python first_token)",
-    "without_end": 'surprisal_corrected is missing for {} without an event behind: --end eos gives one; in Python end="eos"',
+    "without_end": 'surprisal_corrected is missing for {} with no event after: --end eos gives one; in Python end="eos"',
     "impossible_after": "surprisal_corrected is infinite for {}: the model lets no word end there",
     "impossible_before": "surprisal_corrected is missing for {}: the model lets no word begin there",
 }

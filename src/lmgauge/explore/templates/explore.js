@@ -21,7 +21,7 @@
     return content;
   };
   const unreachable = (error) => {
-    if (error instanceof TypeError) throw new Error("the explorer does not answer: it was stopped; start `lmgauge explore` again");
+    if (error instanceof TypeError) throw new Error("the explorer does not answer, because it was stopped; start `lmgauge explore` again");
     throw error;
   };
   const ask = (path, asked = {}, signal = undefined) => fetch(`/api/${path}`, {

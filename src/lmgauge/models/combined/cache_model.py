@@ -259,7 +259,7 @@ class _Config:
 def load_cache(path: str | Path, options: object = None) -> CacheModel:
     """Load the folder of a cache."""
     path = Path(path)
-    again = "copy it again, or make it anew"
+    again = "copy it again, or make it again"
     config = read_own_config(path, _Config, CACHE_MODEL_TYPE, FORMAT_VERSION, again, sealed=False)
     tokens = read_json(path / _VOCABULARY, list[str], "a list of the tokens of a cache", again, ModelFileError)
     tokenizer = load_tokenizer(config.tokenizer, path)

@@ -376,7 +376,7 @@ def _notes(classes: ClassDefinitions, absent: Sequence[str]) -> list[str]:
     improper = [name for name in classes.improper if name not in absent]
     if improper:
         notes.append(
-            f"the words of {len(improper):,} classes ({improper[0]!r:.40}, ...) do not sum to one, so that the "
+            f"the words of {len(improper):,} classes ({improper[0]!r:.40}, ...) do not sum to one, so the "
             "probabilities of the model do not either"
         )
     if absent:

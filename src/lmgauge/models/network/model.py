@@ -44,7 +44,7 @@ class NetworkModel(ScoresStrings):
 
     def __init__(self, engine: Engine, tokens: TokenMap, policy: ContextPolicy, options: ScoringOptions, label: str) -> None:
         if policy.runs_on and policy.length is None and not engine.carries_state:
-            raise UsageError(f"{label}: has no longest context, so that a running one needs --context, and --stride")
+            raise UsageError(f"{label}: has no longest context, so a running one needs --context, and --stride")
         self.label, self.engine, self.context_policy, self.options = label, engine, policy, options
         self.tokens = tokens.reading_line_ends() if policy.end == "newline" else tokens
         self.layout = Layout.of(policy)
@@ -310,7 +310,7 @@ class NetworkModel(ScoresStrings):
         if not scored and tokens:
             raise InputError(
                 f"protocol {policy.protocol}: the text has {tokens:,} tokens and fills no chunk of {policy.stride:,}, so "
-                "that none is scored; choose shorter chunks (--context), or a longer text"
+                "none is scored; choose shorter chunks (--context), or a longer text"
             )
 
     def as_window(self, shown: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -39,22 +39,22 @@ class ScoringOptions:
     """What may be chosen; None leaves it to the model.
 
     Attributes:
-        context: most tokens a prediction sees; stream runs on over segments, sentence does not (stream,1024: both); as many
-            as the model has positions for if not given.
+        context: most tokens a prediction sees; stream continues across segments, sentence does not (stream,1024: both); the
+            most that the model takes if not given.
         stride: tokens from one window to the next; the context if not given, so that each token is computed once.
-        stream: True lets the context run on over the ends of segments.
+        stream: True lets the context continue across segments.
         first_token: what the first token is predicted from: the model's bos or eos token, nothing (uniform over the
             vocabulary), or not at all (unscored); bos where the model has it, else uniform.
         end: what ends a segment: the model's eos token, the line's own newline as text, or nothing; eos for models trained
             here, for others their own newline.
         dtype: number format of weights and products; auto is bfloat16 on a GPU. Log-softmax is float32 and sums are float64
-            whatever it is.
+            in either case.
         device: where to compute, such as cpu, cuda or cuda:1; a GPU if there is one.
         devices: networks: several devices of one kind, each with a process and a share of the text (cuda:0,cuda:1).
         processes: networks: how many share the text; each has its share of the threads.
-        batch_tokens: tokens at a time; by free memory if not given. Changes rounding only.
+        batch_tokens: tokens to compute at a time; chosen by free memory if not given. Changes rounding only.
         trust_remote_code: let code that comes with a model run.
-        bos: servers: text set before each segment, so that its first token has a score, such as '<s>'.
+        bos: servers: text to put before each segment, so that its first token has a score, such as '<s>'.
         reserved: a <unk>, <s> or </s> in the text: stop (refuse), read it as an ordinary word (escape), or read <unk> as the
             unknown word (unk); if not given, as in training.
         protocol: follow another program's rules (hf-guide, harness, llama.cpp, gptq), to get its figures: how lines
@@ -154,7 +154,7 @@ class ScoringOptions:
         kinds = sorted({name.partition(":")[0] for name in names})
         if len(kinds) > 1:
             raise UsageError(
-                f"devices of different kinds ({', '.join(kinds)}) round differently, so that numbers would depend on which "
+                f"devices of different kinds ({', '.join(kinds)}) round differently, so numbers would depend on which "
                 "part of the text each had: name devices of one kind"
             )
         object.__setattr__(self, "devices", tuple(names))
@@ -249,7 +249,7 @@ def _policy_of_protocol(
             if protocol.begins == "bos"
             else ("its tokenizer sets something else than BOS or EOS around a text")
         )
-        raise UsageError(f"protocol {name}: {what}, so that what a text begins with is not known")
+        raise UsageError(f"protocol {name}: {what}, so it is not known what a text begins with")
     _check_positions(options.context, positions)
     window = options.context or protocol.window or positions
     if window is None:

@@ -41,7 +41,7 @@ def workers_for(model: NetworkModel, load: Load, options: ScoringOptions) -> Wor
         return None
     if model.context_policy.runs_on:
         raise UsageError(
-            f"{model.label}: its context runs on over the whole text, so that one process has to compute it: leave out "
+            f"{model.label}: its context spans the whole text, so one process has to compute it: leave out "
             "--processes and --devices, or choose --context sentence"
         )
     return Workers(load, [options.at(place) for place in others], model.label)

@@ -199,7 +199,7 @@ class LongSegments:
         least = self._before + (model.context_policy.first not in ("bos", "eos"))
         for block in self._blocks:
             if block.given_starts is not None:
-                raise UsageError("contexts are counted from where a segment begins: they do not go with given text")
+                raise UsageError("contexts are counted from where a segment begins: they cannot be combined with given text")
             counts = block_events(block, model.tokens, model.context_policy, spans=False).counts
             self.events += int(counts.sum())
             self.segments += len(counts)

@@ -184,7 +184,7 @@ def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise ModelFileError(
-            f"{name}: its tokenizer ({type(tokenizer).__name__}) has no {TOKENIZER_FILE} form, so that no span "
+            f"{name}: its tokenizer ({type(tokenizer).__name__}) has no {TOKENIZER_FILE} form, so no span "
             f"can be checked; convert it and save {TOKENIZER_FILE} beside the model"
         )
     try:

@@ -254,9 +254,7 @@ class _NotAWordError(UsageError, TypeError):
 def _refuse(reason: str, about: object) -> NoReturn:
     match reason:
         case "model":
-            raise UsageError(
-                "the state is of another model: begin anew with this one, as states do not go from model to model"
-            )
+            raise UsageError("the state is of another model: begin again with this one, as models cannot share states")
         case "bos":
             raise UsageError("<s> is never predicted: begin() is the state behind it")
         case "id":

@@ -122,7 +122,7 @@ def _katz_discounts(order: int, n: list[int]) -> Discounts:
     while limit > 0 and n[limit + 1] == 0:
         limit -= 1
     if n[1] == 0 or limit == 0:
-        return Discounts((0.0,), f"order {order}: counts of counts do not allow Good-Turing discounts; none are taken")
+        return Discounts((0.0,), f"order {order}: counts of counts do not allow Good-Turing discounts; none are applied")
     a = (limit + 1) * n[limit + 1] / n[1]
     values = [0.0] * (limit + 2)
     for c in range(1, limit + 1):

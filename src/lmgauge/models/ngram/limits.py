@@ -81,14 +81,14 @@ class TrainingResources:
     def __post_init__(self) -> None:
         if self.memory is not None and parse_size(self.memory) < _LEAST:
             raise UsageError(
-                f"memory: {format_bytes(parse_size(self.memory))} are too few to train in; give {format_bytes(_LEAST)} or "
+                f"memory: {format_bytes(parse_size(self.memory))} is too little to train in; give {format_bytes(_LEAST)} or "
                 "more, such as 2G"
             )
         if self.ray is not None and not self.ray.strip():
             raise UsageError("ray: give the address of a cluster, or local")
         if self.ray is not None and (self.resume or self.temp is not None):
             raise UsageError(
-                f"{'resume' if self.resume else 'temp'}: a cluster holds the parts in its memory, and makes again what is "
+                f"{'resume' if self.resume else 'temp'}: a cluster holds the parts in its memory, and recomputes what is "
                 "lost; leave it out"
             )
         if self.resume and not self.asked:

@@ -90,7 +90,7 @@ def prune_model(model: NgramModel, threshold: float | None = None, *, size: int 
     # the same loss, shorter ones stay, then those whose words come first in the vocabulary.
     model = model.listed()
     if model.tables.full_context:
-        raise UsageError(f"{model.label} does not back off to shorter n-grams, so that none can be dropped")
+        raise UsageError(f"{model.label} does not back off to shorter n-grams, so none can be dropped")
     levels = levels_of(model.tables)
     losses = _losses(model.tables.unigrams.astype(np.float64), levels)
     if threshold is None:

@@ -71,7 +71,7 @@ class NgramTrainingSettings(VocabularySettings, NgramSettings):
 
     Attributes:
         kind: the smoothing.
-        order: length of the longest n-grams; of ffnn, of the context and one: 5 if not given.
+        order: length of the longest n-grams; for ffnn the context plus one: 5 if not given.
         normalizer: normalization of the text; ccnet: lower case, no accents, 0 for digits, ASCII punctuation, no
             control characters.
         words: file with the vocabulary, one word per line; from Python also a list of words.

@@ -143,7 +143,7 @@ def train_or_within(
 def _refusal(corpus: Corpus, resources: TrainingResources) -> str:
     # What to do where a text that does not fit into memory cannot be trained on within it; empty where it can.
     if resources.output is None or resources.writes_file:
-        return f"train into a folder, for which memory is enough (`lmgauge convert` makes a file of it), or with {_SMALLER}"
+        return f"train into a folder, which needs less memory (`lmgauge convert` makes a file from it), or with {_SMALLER}"
     if not corpus.rereadable:
         memory = _in_option(resources.limits().memory)
         return f"the text can be read only once, and has been: give --memory {memory} from the beginning, {_SMALLER}"

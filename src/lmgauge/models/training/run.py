@@ -335,7 +335,7 @@ _WHOLE = ("bpe", "unigram", "byte", "subword")
 def whole_already(tokenizer: str) -> str:
     """Return why a tokenizer needs no speller."""
     return (
-        f"tokenizer {tokenizer}: subwords and bytes give every text a probability as they are, so that no word is left to "
+        f"tokenizer {tokenizer}: subwords and bytes give every text a probability already, so no word is left to "
         "be spelled; leave out the vocabulary, or train on words"
     )
 

@@ -23,7 +23,7 @@ _SCORE = re.compile(r"(?i)(neg_?log_?prob|surprisal|log_?prob(?:ability)?|score)
 _OPPOSITE = re.compile("(?i)surprisal|neg|nll|loss")
 """Names of columns that may hold surprisals; what else was named as log-probabilities holds these."""
 _BITS = ("base_two", "basetwo", "bits")
-_FIRST = "{:,} first tokens have the score 0, which is minicons' sign for none; they are not scored"
+_FIRST = "{:,} first tokens have the score 0, which means no score in minicons; they are left out"
 _ASK = "name the unit with --log-unit nats or --log-unit bits (minicons: nats, with base_two bits)"
 
 

@@ -84,7 +84,7 @@ class _KenlmSums:
             if abs(math.log10(stated) + total / count if stated > 0 else math.inf) > _PERPLEXITY_TOLERANCE:
                 mine = float(10 ** min(-total / count, 300))
                 raise InputError(f"{path}: says '{name} {stated:g}', and its words give {mine:g}: are lines missing?")
-        log.remark("KenLM's own perplexities come out of its words again")
+        log.remark("KenLM's own perplexities follow from its words")
 
 
 def parse_kenlm(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
@@ -186,7 +186,7 @@ def parse_srilm(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
         elif counts is not None and (match := _SRILM_SUMS.fullmatch(bare)):
             _check_srilm_sums(counts, match, whole if of_file else of_sentence, where)
             if of_file:
-                log.remark("SRILM's own counts, logprob and ppl come out of its words again")
+                log.remark("SRILM's own counts, logprob and ppl follow from its words")
                 whole = _srilm_sums([])
             counts, of_sentence = None, _srilm_sums([])
         before = text

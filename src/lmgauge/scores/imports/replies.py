@@ -18,8 +18,8 @@ from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutpu
 from lmgauge.scores.spans import Piece
 
 OWN_OUTPUT = (
-    "{:,} segments are what the model wrote itself, not a text that was given to it: their perplexity is low, not that of "
-    "any text"
+    "{:,} segments were written by the model itself, not given to it: their perplexity is low and says nothing about "
+    "other text"
 )
 _UNKNOWN_TAIL = (
     "{:,} replies do not say how many tokens were generated (usage.completion_tokens): all are taken for the prompt, unless "

@@ -228,7 +228,7 @@ def rows_on_text(
     log.remark("{:,} blank segments of the text have no scores in the log", blank)
     log.remark("{:,} tokens begin in the given text and end behind it: they are scored whole", crossing)
     log.remark("{:,} segments are not spelled exactly by their tokens: where these lie is approximate", inexact)
-    _say_unscored(unscored, log, "their bytes count, and their bits are missing")
+    _say_unscored(unscored, log, "their bytes count, but their bits are missing")
 
 
 def _is_blank(segment: LoggedSegment) -> bool:

@@ -296,7 +296,7 @@ def comparison_notes(settings: OverlapSettings, *, unspaced: bool, ngrams: int) 
     if not ngrams:
         also = " and near ones" if settings.near else ""
         run = f"{settings.shortest:,} {settings.overlap_unit}s"
-        yield f"no run of {run} fits in the test: the search was for whole duplicates{also} only"
+        yield f"no run of {run} fits in the test: only whole duplicates{also} were searched for"
 
 
 def write_clean(overlap: Overlap, path: str | os.PathLike[str]) -> int:

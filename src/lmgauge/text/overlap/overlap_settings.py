@@ -19,7 +19,7 @@ class OverlapSettings:
 
     Attributes:
         overlap_unit: what n-grams are made of; words (runs of bytes that are not ASCII white space), or characters (code
-            points that are not white space), for scripts that do not space words.
+            points that are not white space), for scripts without spaces between words.
         n: shortest run that counts, in words or characters; 13 words, 25 characters if not given.
         near: segments this similar are near duplicates, 0 to 1; the Jaccard index of word 5-grams or character 10-grams; 0
             skips the search.

@@ -60,11 +60,11 @@ def test_divergences_are_over_events_and_say_so() -> None:
     other = lmgauge.train("witten-bell", Corpus.from_strings(TRAIN), order=1, min_count=3)
     result = lmgauge.divergence(spelled, other, text)
     assert result.kl_ab_nats == lmgauge.divergence(spelled.inner, other, text).kl_ab_nats
-    assert any("compared are the events of the vocabulary" in note for note in result.notes)
+    assert any("events of the vocabulary are compared" in note for note in result.notes)
 
 
 def test_a_stored_base_is_of_events(tmp_path: Any) -> None:
     text, spelled = Corpus.from_strings(TEXT), model_of("n-gram")
     saved = lmgauge.save_base(spelled, text, tmp_path / "base")
-    assert any("compared are the events" in note for note in saved.notes)
+    assert any("events of the vocabulary are compared" in note for note in saved.notes)
     assert lmgauge.divergence(tmp_path / "base", spelled, text).kl_ab_nats.value == pytest.approx(0.0, abs=1e-6)

@@ -418,7 +418,7 @@ def test_a_checkpoint_beside_its_file(folder: Path, monkeypatch: pytest.MonkeyPa
     result = lmgauge.divergence(folder / "hf", folder / "hf.gguf", text, events=None, threads=1, scoring=scoring)
     assert result.kl_ab_nats.value is not None
     assert result.kl_ab_nats.value < 1e-5
-    assert any("have the same tokens, row by row, and make the same ones of this text" in note for note in result.notes)
+    assert any("have the same tokens, row by row, and split this text alike" in note for note in result.notes)
     unlike = lmgauge.divergence(folder / "hf", folder / "hf.gguf", text, events=None, threads=1)
     assert any("the models see different contexts" in note for note in unlike.notes)
 

@@ -108,7 +108,7 @@ def _in_words(view: Reordered, model: LanguageModel, name: str, base: str) -> st
     # What has to be said of a view; nothing if it differs from the model in nothing.
     sentences = []
     if view.tokenizer.fingerprint != model.tokenizer.fingerprint:
-        sentences.append(f"{base} and {name} have the same tokens, row by row, and make the same ones of this text")
+        sentences.append(f"{base} and {name} have the same tokens, row by row, and split this text alike")
     tokens = model.tokens  # a model that is not a network has all that the base has
     left_out = [] if tokens is None else [i for i in view.left_out.tolist() if tokens.predicted_ids[i] != NO_ID]
     if left_out:

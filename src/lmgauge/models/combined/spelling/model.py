@@ -335,7 +335,7 @@ def refuse_unspellable(model: LanguageModel) -> None:
     elif model.tokenizer.unit not in ("word", "character"):
         problem = f"its tokens are {model.tokenizer.unit}s: a speller is for models of words or characters"
     elif model.vocabulary.closed:
-        problem = "its vocabulary is closed, so that unseen words have no probability to share; train it with an open one"
+        problem = "its vocabulary is closed, so unseen words have no probability to share; train it with an open one"
     elif isinstance(model.tokenizer, NormalizingTokenizer):
         problem = f"its normalizer {model.tokenizer.normalizer} changes the text, which no speller can give back"
     elif model.tokenizer.name.partition(":")[0] not in (*WORD_UNITS, "character"):
@@ -344,10 +344,10 @@ def refuse_unspellable(model: LanguageModel) -> None:
             f"is for {', '.join(WORD_UNITS)} and character"
         )
     elif policy.line_ends != "event" or not policy.scores_first_tokens:
-        problem = "it does not predict the ends of lines, so that a text has no probability; train it with </s>"
+        problem = "it does not predict the ends of lines, so a text has no probability; train it with </s>"
         if model.options is not None:
             problem = (
-                "as it was told to score, it does not predict all tokens and the ends of lines, so that a text has no "
+                "as it was told to score, it does not predict all tokens and the ends of lines, so a text has no "
                 "probability; leave out end, first-token and protocol"
             )
     if problem:

@@ -180,7 +180,7 @@ class NeuralModel(NetworkModel):
     def notes(self) -> list[str]:
         """Sentences about the network and the text scored last that its numbers depend on."""
         rounded = (
-            f"{self.label}: its layers round activations by one scale for all tokens of a window, so that its predictions "
+            f"{self.label}: its layers round activations by one scale for all tokens of a window, so its predictions "
             "depend a little on later tokens: they are not probabilities in the strict sense"
         )
         return [*self._checkpoint.notes, *([rounded] if self.engine.split.rounds_together else []), *super().notes]
@@ -223,7 +223,7 @@ class NeuralModel(NetworkModel):
             OutputError: it cannot be written.
         """
         if self._checkpoint.folder is None:
-            raise UsageError(f"{self.label}: was not loaded from a folder, so that there is none to copy; save it first")
+            raise UsageError(f"{self.label}: was not loaded from a folder, so there is none to copy; save it first")
         source = self._checkpoint.folder
         if Path(path).resolve() == source.resolve():
             raise UsageError(f"{path}: is the folder it was loaded from; choose another name")
