@@ -25,12 +25,12 @@ def interval(unit: str, units: int, alike: float = 1.0) -> Interval:
             "segments form documents, use --document",
         ),
         (
-            interval("unknown", 40, 1.04),
+            interval("unknown", 40),
             "unknown",
             "40 segments are taken as independent, as neighbors are not similar; if segments form documents, use --document",
         ),
         (
-            interval("unknown", 40),
+            interval("unknown", 40, 1.04),
             "unknown",
             "40 segments are taken as independent, as neighbors are not similar; if segments form documents, use --document",
         ),

@@ -9,8 +9,6 @@ from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_POINTS, FEWEST_UNITS, S
 FEW_UNITS = 30
 """Below it an interval is rough: Student's t and the jackknife rest on few values."""
 
-ALIKE = 1.05
-"""An interval that is less times as wide as for independent units is not called wider."""
 
 Units = Interval | Spread
 """What says how many independent units it is made of."""
@@ -26,7 +24,7 @@ def in_words(units: Units, documents_by: str) -> str:
     known = documents_by != UNKNOWN
     why = f"fewer than {FEWEST_UNITS} documents, so this is about text like these; " if known else ""
     remedy = "" if known else "; if segments form documents, use --document"
-    if units.alike >= ALIKE:
+    if units.alike >= 1.05:  # below it the interval is as wide, in the digits that are printed
         wider = f"so the interval is {units.alike:.2g} times as wide as for independent segments"
         return f"{why}neighboring segments are similar, {wider}{remedy}"
     if units.units < FEWEST_POINTS:

@@ -25,7 +25,7 @@ from lmgauge.evaluation.origin import Origin, bound_reasons
 from lmgauge.evaluation.slicing.cuts import range_sizes
 from lmgauge.evaluation.slicing.span_alignment import Floats, Ints, exact_sums, ranges_by_event
 from lmgauge.numerics.exact import exact_to_nats
-from lmgauge.numerics.independence import ALIKE, caveats, in_signature, in_words
+from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN, Interval, Spread, spread
 from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.resampling import holm_adjusted
@@ -280,7 +280,7 @@ def _independence(lead: Spread, by: str) -> str:
         return in_words(lead, by)
     why = "" if by == UNKNOWN else f"fewer than {FEWEST_UNITS} documents, so this is about text like these; "
     spans = f"{lead.units:,} spans of {SPAN} tokens"
-    if lead.alike >= ALIKE:
+    if lead.alike >= 1.05:  # as in `in_words`
         wider = f"so the interval is {lead.alike:.2g} times as wide as for independent ones"
         return f"{why}neighbors among {spans} are similar, {wider}"
     return f"{why}{spans} are taken as independent, as neighbors are not similar"
