@@ -182,7 +182,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         "to score strings: lmgauge.evaluate(model, texts=[...]), to train on them: lmgauge.Corpus.from_strings([...])",
     ),
     "files and strings": (lambda: lmgauge.evaluate(MODEL, "a.txt", texts=["a"]), "both text (files) and texts (strings)"),
-    "a number": (lambda: lmgauge.perplexity(MODEL, 3), 'lmgauge.perplexity(model, ["the cat sat"'),  # type: ignore[arg-type]
+    "a number": (lambda: lmgauge.perplexity(MODEL, 3), 'give a string or several, as in ["the cat sat"'),  # type: ignore[arg-type]
     "bytes": (lambda: lmgauge.perplexity(MODEL, b"a b"), "texts are strings, not bytes"),  # type: ignore[arg-type]
     "None": (lambda: lmgauge.perplexity(MODEL, None), "texts"),  # type: ignore[arg-type]
     "a list of numbers": (lambda: lmgauge.perplexity(MODEL, [1, 2]), "text 1 is int, not a string"),  # type: ignore[list-item]

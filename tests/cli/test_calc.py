@@ -327,7 +327,10 @@ class TestMistakes:
             (["--cross-entropy", "-1"], r"is -1\.0, negative"),
             (["--bits-per-event", "nan"], "nan, not a number"),
             (["--perplexity", "1e999"], "perplexity: '1e999' is beyond the range"),
-            (["-1", "-2"], r"value 1 of 2 is -1\.0, below 0: .* name their unit: nats, bits or log10"),
+            (
+                ["-1", "-2"],
+                r"value 1 of 2 is .*, below 0: .* name their unit \(--log-unit; in Python log_unit\): nats, bits or log10",
+            ),
             (["50", "80"], r"value 1 of 2 is 50\.0, above 1: divide percentages"),
             (["--log-unit", "nats", "0.5"], r"value 1 of 1 is 0\.5, above 0"),
             (["nan"], "value 1 of 1 is nan"),

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from tests.cli.commands import ok, refused
 
 from lmgauge.cli.commands import COMMANDS, SECTIONS
+from lmgauge.cli.derive import _line
 from lmgauge.cli.main import cli, main
 
 
@@ -60,7 +61,12 @@ def test_a_kind_is_found_by_its_short_name(word: str, kinds: str, capsys: pytest
 
 
 @pytest.mark.parametrize(
-    ("words", "usage"), [(["help"], "lmgauge [OPTIONS] COMMAND"), (["help", "eval"], "lmgauge eval [OPTIONS]")]
+    ("words", "usage"),
+    [
+        ([], "lmgauge [OPTIONS] COMMAND"),
+        (["help"], "lmgauge [OPTIONS] COMMAND"),
+        (["help", "eval"], "lmgauge eval [OPTIONS]"),
+    ],
 )
 def test_help_is_a_word_as_well(words: list[str], usage: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
@@ -90,6 +96,10 @@ def test_a_guess_is_not_a_command() -> None:
     assert not set(guesses) & set(COMMANDS)
 
 
+def test_a_word_in_place_of_a_number_is_answered_in_plain_words() -> None:
+    assert "'five' is not a valid whole number" in refused("train", "mle", "--order", "five", "text.txt", "-o", "model")
+
+
 def test_a_misspelled_option_names_the_right_one() -> None:
     assert "--context" in refused("eval", "--contxt", 5)
 
@@ -111,6 +121,32 @@ def test_the_first_page_of_help_fits_one_screen(name: str) -> None:
     assert max(map(len, page)) <= 80
     examples = [line for line in page if line.startswith(f"  lmgauge {name} ")]
     assert 1 <= len(examples) <= 2
+
+
+@pytest.mark.parametrize(
+    ("words", "width", "line"),
+    [
+        ("A cut at a comma, or at another, is shown.", 34, "A cut at a comma, ..."),
+        ("What counts: exp: 1/2, 1/4, ... of it", 36, "What counts: exp: 1/2, ..."),
+        (
+            "A score table, with columns segment, logprob, ..., in any format.",
+            55,
+            "A score table, with columns segment, ...",
+        ),
+        ("A <unk> stops (stop; a, b), else not; a word.", 51, "A <unk> stops (stop; a, b), else not."),
+        ("Such as lmgauge.tasks.BLEU. Or v1.2 of it, e.g.", 44, "Such as lmgauge.tasks.BLEU."),
+        ("A folder (by its ending, a.b; c); and more.", 26, "A folder."),
+        ("Onlyone sentence without any end", 34, "Onlyone sentence ..."),
+    ],
+)
+def test_help_is_cut_at_the_end_of_a_sentence_or_shows_that_it_is_cut(words: str, width: int, line: str) -> None:
+    assert _line("-o", words, 5, width).split(None, 1)[1] == f"{line}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_first_page_says_what_there_is_besides_json(name: str) -> None:
+    page = CliRunner().invoke(cli, [name, "--help"], prog_name="lmgauge", terminal_width=80).output
+    assert "tables" in COMMANDS[name].without or "json" in COMMANDS[name].without or "--csv, --latex, --markdown." in page
 
 
 @pytest.mark.parametrize(

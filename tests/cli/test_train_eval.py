@@ -334,7 +334,8 @@ def test_sample_info_convert(folder: Path, tmp_path: Path) -> None:
         (["eval", "-m", "missing", "train.txt"], "missing"),
         (["eval", "-m", "train.txt", "train.txt"], "train.txt"),
         (["eval", "-m", "kn3", "missing.txt"], "missing.txt"),
-        (["eval", "-m", "kn3", "empty.txt"], "nothing to evaluate"),
+        (["eval", "-m", "run", "train.txt"], "run: a run, not a model"),
+        (["eval", "-m", "kn3", "empty.txt"], "empty.txt: there is nothing to evaluate: no segment of the text is scored"),
         (["eval", "-m", "kn3", "bad.txt"], "bad.txt"),
         (["eval", "-m", "kn3", "--scores", "x.jsonl"], "-m"),
         (["eval", "--scores", "missing.jsonl"], "missing.jsonl"),
@@ -352,6 +353,8 @@ def test_mistakes_are_one_line_and_exit_2(
     (folder / "bad.txt").write_bytes(b"a\nb\xff\n")
     (folder / "empty.txt").write_bytes(b"")
     (folder / "reserved.txt").write_bytes(b"a\nb <unk> c\n")
+    (folder / "run").mkdir(exist_ok=True)
+    (folder / "run" / "evaluation.json").write_bytes(b"{}")
     monkeypatch.chdir(folder)
     before = sorted(folder.rglob("*"))
     result = run(*arguments)

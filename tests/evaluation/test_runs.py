@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -227,6 +228,11 @@ def test_a_missing_file_is_an_error(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(InputError, match=f"is not a run folder: {name} is missing"):
         open_run(folder)
+
+
+def test_a_folder_of_runs_names_them(folder: Path) -> None:
+    with pytest.raises(InputError, match=f"is not a run: name the runs in it: .*{re.escape(str(folder))}"):
+        open_run(folder.parent)
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:

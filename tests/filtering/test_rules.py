@@ -58,7 +58,7 @@ def test_rules_out_of_range_are_refused(rules: dict[str, object], message: str) 
 
 
 def test_rules_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(UsageError, match="percentiles are needed"):
+    with pytest.raises(UsageError, match="percentiles are needed for this rule: name a file with --percentiles"):
         judge(FilterRules(keep="p10.."), figures_of(3.0))
     with pytest.raises(UsageError, match="name model 'x'; there are 'm0'"):
         judge(FilterRules(max_perplexity=9, judged_by="x"), figures_of(3.0))

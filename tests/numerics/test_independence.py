@@ -30,6 +30,11 @@ def interval(unit: str, units: int, alike: float = 1.0) -> Interval:
             "40 segments are taken as independent, as neighbors are not similar; if segments form documents, use --document",
         ),
         (
+            interval("unknown", 40, 1.04),
+            "unknown",
+            "40 segments are taken as independent, as neighbors are not similar; if segments form documents, use --document",
+        ),
+        (
             interval("unknown", 40, 3.0),
             "files",
             "fewer than 6 documents, so this is about text like these; neighboring segments are similar, so the interval is "

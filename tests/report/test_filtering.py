@@ -39,10 +39,7 @@ def scored(result: lmgauge.results.FilteredDocuments) -> lmgauge.results.Filtere
 def test_the_answer_comes_first() -> None:
     verdict = blocks(filtered())[0]
     assert isinstance(verdict, doc.Verdict)
-    assert (
-        verdict.text == "33.33 % of the documents stay, with 33.33 % of their bytes. "
-        "These are 4 of 12 documents, and 200 of 600 bytes."
-    )
+    assert verdict.text == "4 of 12 documents stay (33.33 %), with 200 of all 600 bytes (33.33 %)."
 
 
 def test_nothing_scored_is_said() -> None:

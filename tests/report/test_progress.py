@@ -36,6 +36,13 @@ def test_long_work_says_now_and_then_what_it_does(
     assert capsys.readouterr().err == ""
 
 
+def test_no_line_is_drawn_over_rows_that_a_terminal_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.delattr("rich.console.Console.status")
+    with progress(in_lines=True) as listener:
+        listener("loading")
+
+
 def test_errors_end_the_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress_module, "_FIRST_LINE_SECONDS", 0.05)
     with pytest.raises(KeyError), progress():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.tasks.share import ErrorShare, Share, compared, grouped
 
-from lmgauge.report.tasks import blocks
+from lmgauge.report.tasks import blocks, blocks_of_several
 from lmgauge.report.terminal import as_text, show
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.texts import References, Texts
@@ -98,6 +99,17 @@ def test_narrow_terminals_lose_the_least_telling(width: int, gone: tuple[str, ..
     assert "BLEU" in table
     assert "difference" in table
     assert max(map(len, table.splitlines())) <= width
+
+
+def test_the_first_metric_keeps_its_p_value_longest() -> None:
+    one = compared(Share(), ["x", "y"], [GOOD, BAD])
+    several = [replace(one, metric=name) for name in ("first", "second", "third")]
+    note = " ".join(as_text(blocks_of_several(several), 60).partition("not shown at this width: ")[2].split())
+    names = note.partition("; see --json")[0].split("; ")
+    assert names[:3] == ["first, 95 % interval", "second, 95 % interval", "third, 95 % interval"][: len(names)]
+    assert "first, p" not in names
+    wide = as_text(blocks_of_several(several), 90).partition("not shown at this width: ")[2]
+    assert wide.startswith(("second, 95 % interval; third", "third, 95 % interval; see"))
 
 
 def test_digits_are_the_caller_s(capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,6 +118,8 @@ TABLE = Table((labels("na_me", ["a|b & 5 %", 'say "x", y']), numbers("n", [-1234
 def test_tables_alone_in_other_forms(form: Literal["csv", "latex", "markdown"], lines: list[str]) -> None:
     remarks = (Heading("x"), *notes(["below"]), Signature("ppl|v:1"))
     assert as_tables([TABLE, *remarks], form).split("\n") == lines
+    starred = as_tables([TABLE, *notes(["BLEU: * differs from a at 5 % (paired)."])], form)
+    assert starred.split("\n") == lines + ["", "% BLEU: * differs from a at 5 % (paired)."] * (form == "latex")
     both = as_tables([TABLE, Lines((("name", ("a", "b")),)), Table((labels("none", []),))], form)
     pairs = {"csv": "name,a; b", "markdown": "|  |  |\n| :-- | :-- |\n| name | a; b |"}
     pairs["latex"] = "\\begin{tabular}{ll}\n\\toprule\nname & a; b \\\\\n\\bottomrule\n\\end{tabular}"

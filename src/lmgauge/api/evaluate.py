@@ -145,7 +145,7 @@ def evaluate_scores(
     """Evaluate a score table from anywhere: `lmgauge eval --scores`.
 
     Args:
-        scores: score table instead of models, with columns segment, logprob, ..., in any format of records; or a run
+        scores: score table instead of models; with columns segment, logprob, ..., in any format of records; or a run
             folder. The text, if named, is what it scored.
         text: what was scored: gives bits per word, character and byte; of a run folder, where it remembers it.
         name: what to call the model behind it; the table's own name if empty.

@@ -47,7 +47,7 @@ def import_scores(
 
     Args:
         files: output of the program: a path, or several, in the order of the text; in Python also a data frame.
-        output: run folder to write, or one of runs, one for each of several columns; `compare`, `audit`, `diagnose`,
+        output: run folder to write; one of runs, one for each of several columns; `compare`, `audit`, `diagnose`,
             `report` and `explore` read it.
         program: the program that wrote the files; recognized by their content if not given. One of
             lm-evaluation-harness, vllm, openai, llama.cpp, srilm, kenlm, minicons, score-table.

@@ -223,7 +223,7 @@ def strings(texts: Iterable[str] | str) -> Corpus:
         raise UsageError('texts is a whole data frame: give the column that holds the text, as in frame["text"]')
     if isinstance(texts, (bytes, Mapping, Corpus)) or not isinstance(texts, Iterable):
         raise UsageError(
-            f'texts are strings, not {type(texts).__name__}: write lmgauge.perplexity(model, ["the cat sat", "the dog sat"])'
+            f'texts are strings, not {type(texts).__name__}: give a string or several, as in ["the cat sat", "the dog sat"]'
         )
     return Corpus.from_strings([texts] if isinstance(texts, str) else texts)
 

@@ -43,7 +43,7 @@ def score_systems(
     """Score systems on the same segments, with intervals, and test each against the first.
 
     Args:
-        metric: such as `lmgauge.tasks.BLEU()`, one of your own (see `lmgauge.tasks.metrics.protocol`), or its name.
+        metric: the metric; `lmgauge.tasks.BLEU()`, one of your own (see `lmgauge.tasks.metrics.protocol`), or its name.
         hypotheses: a list of outputs by the name of each system; or one list, of a system called "system".
         references: as `bleu`.
         sources: the text that each segment was translated from, where the metric needs it.
@@ -88,7 +88,7 @@ def score_files(
     """Score the outputs of systems in files; of any length, as texts are read in blocks.
 
     Args:
-        metric: such as `lmgauge.tasks.BLEU()`, or a name, as `score_systems` has it.
+        metric: the metric; `lmgauge.tasks.BLEU()`, or a name, as `score_systems` has it.
         references: a file with a segment on each line (or record), several with one more reference each, or a folder.
         hypotheses: a file for each system, or a folder with the same file names for each; by the systems' names, if they
             are not to be called as the files are.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -55,7 +56,7 @@ METAVARS = {
 NOT_OFFERED = {"block_bytes", "chooser", "fields", "join", "keep_bom", "lists", "progress", "stream", "watch"}
 """What only programs can say."""
 _PRINTED: dict[tuple[str, ...], tuple[object, str]] = {
-    ("-v", "--verbose", "whole"): (True, "Print all notes, all examples and the signature."),
+    ("-v", "--verbose", "whole"): (True, "All notes, all examples, and the signature."),
     ("--signature", "signatures"): (True, "Also print the signature: one line with everything that affects the numbers."),
     ("--csv", "form"): ("csv", "Print tables as CSV."),
     ("--latex", "form"): ("latex", "Print tables as LaTeX (booktabs)."),
@@ -100,6 +101,9 @@ class Call:
         self.printed = {name: bool(self.values.pop(name, False)) for name in ("whole", "signatures")}
         self.html: str | None = self.values.pop("html", None)
         if row.stdin and not self.values.get(row.stdin):
+            on_terminal = sys.stdin is not None and sys.stdin.isatty()
+            if on_terminal and row.stdin.startswith("text") and "scores" not in self.values:
+                raise click.UsageError("no text was named; give a file, or - for standard input", context)
             self.values[row.stdin] = ("-",)
 
     def __getitem__(self, name: str) -> Any:
@@ -118,7 +122,7 @@ class Call:
 
         called = verb or declared(self.row.verbs)[0]
         known = own_keywords(called).keys() | fields_of(called)
-        with progress() as listener, listening(listener):
+        with progress(in_lines=bool(self.aside)) as listener, listening(listener):
             return called(**{name: value for name, value in (self.values | more).items() if name in known})
 
     @property
@@ -227,11 +231,11 @@ def _parameters(row: Row) -> list[click.Parameter]:
     made += [_option(one, row, rest) for one in rest.values()]
     printed: dict[str, Any] = {"heading": "Output", "first": True}
     if "html" not in row.without:
-        words = "Also write a page to look at in a browser: one file, with charts."
+        words = "Also write a page with charts; one file, to look at in a browser."
         made.append(_Option(["--html"], type=click.Path(dir_okay=False), metavar="FILE", help=words, **printed))
     if "json" not in row.without:
         tables = "tables" not in row.without
-        words = "Print JSON, in full precision" + "; --csv, --latex, --markdown: tables." * tables
+        words = "JSON; tables: --csv, --latex, --markdown." if tables else "Print JSON."
         made.append(_Option(["--json", "form"], flag_value="json", help=words, **printed))
         for names, (value, words) in _PRINTED.items() if tables else ():
             made.append(_Option(names, is_flag=True, flag_value=value, help=words, **printed))
@@ -311,7 +315,9 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     if int in option.kinds and str not in option.kinds:
         bounds = option.bounds or Bounds(float("-inf"))
         least, most = (None if abs(one) == float("inf") else int(one) for one in (bounds.least, bounds.most))
-        return click.IntRange(least, most)
+        whole = click.IntRange(least, most)
+        whole.name = "whole number"  # what messages call it
+        return whole
     if float in option.kinds:
         return click.STRING if str in option.kinds else NUMBER
     return click.STRING if str in option.kinds else None
@@ -382,18 +388,21 @@ class Command(click.Command):
 def _line(name: str, words: str, names: int, width: int) -> str:
     """Return an option with as much of its help as has room on one line, up to the end of a clause.
 
-    >>> _line("--output PATH", "A folder for the run, as of eval; what diagnose reads.  [default: none]", 14, 50)
-    '  --output PATH   A folder for the run.\\n'
+    >>> _line("--output PATH", "A folder (one for all, a.b; c) of runs; what diagnose reads.", 14, 60)
+    '  --output PATH   A folder (one for all, a.b; c) of runs.\\n'
     """
     name = name if len(name) + 2 <= width else re.sub(r"\[.*", "NAME", name)  # without all that may be chosen
     column = f"  {name:<{names}}  " if len(name) <= names else f"  {name}\n{'':{names + 4}}"
     room = width - names - 5
     words = words.partition("  [")[0]
-    for ends in (r"\.(?=\s|$)|;|\(", r"[,:]"):  # of sentences and main clauses; of what is less
-        fitting = [words[: end.start()] for end in re.finditer(ends, words) if end.start() <= room]
+    # Of sentences and main clauses; of what stands before parentheses; of what is less, which cannot pass for a sentence.
+    for ends, after in ((r"(?<!\.)\.(?=\s|$)|;", "."), (r" (?=\()", "."), (r"[,:](?=\s)", " ...")):
+        clauses = re.finditer(rf"\([^()]*\)|({ends})", words)  # none within parentheses
+        shown = [words[: clause.start()] + clause[1].strip(" .;") + after for clause in clauses if clause[1]]
+        fitting = [part for part in shown if len(part) <= room + 1]
         if fitting:
-            return f"{column}{fitting[-1].rstrip()}.\n"
-    return f"{column}{words[: room - 3].rstrip()}...\n"
+            return f"{column}{fitting[-1]}\n"
+    return f"{column}{words[: room - 3].rpartition(' ')[0]} ...\n"
 
 
 def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:

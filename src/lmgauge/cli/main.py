@@ -40,6 +40,10 @@ def _complain(message: str) -> None:
 class LazyGroup(click.Group):
     """A group that knows its commands by name and imports one when it is called."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words of the command line; without any the page of help is asked for."""
+        return super().parse_args(ctx, args or ["--help"])
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order of the help page."""
         return list(COMMANDS)

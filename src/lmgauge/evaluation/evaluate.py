@@ -111,6 +111,9 @@ class Evaluator:
     def of_text(self, corpus: Corpus, notes: Sequence[str]) -> Iterator[Evaluation]:
         """Yield the numbers of a text that was read to its end, and of each of its groups."""
         report, names = corpus.report, corpus.group_names
+        if not self.tallies[None].total_events:
+            where = f"{corpus.sources[0].name}: " if len(corpus.sources) == 1 else ""
+            raise InputError(f"{where}there is nothing to evaluate: no segment of the text is scored")
         lost = report.left_out()
         self.origin = replace(self.origin, documents_by=report.documents_by).after(corpus.boundary)
         yield self.finish(text_sha256=report.sha256, notes=[*lost, *notes], changes=report.notes()[len(lost) :])
@@ -135,7 +138,7 @@ class Evaluator:
         denominators = scored.denominators
         events = tally.total_events
         if not events:
-            raise InputError("there is nothing to evaluate: the text has no segment and the score table no row")
+            raise InputError("there is nothing to evaluate: no segment is scored")
         sums = tally.per_segment()
         nats = -math.inf if tally.total_zeros else tally.nats()
         finite = events - tally.total_zeros

@@ -35,12 +35,12 @@ class Outputs:
     Attributes:
         output: folder for evaluation.json and scores.parquet, with a folder inside for each of several models; `compare`,
             `diagnose` and `audit` read it.
-        columns: also keep of each whole distribution, in scores.parquet and `per_token`: entropy (nats), rank (of the
+        columns: what else to keep of each distribution; in scores.parquet and `per_token`: entropy (nats), rank (of the
             actual token), top10 (or another number: the most probable tokens and their log-probabilities), moments
             (mean and deviation of log p, nats), mass (what the probabilities sum to).
-        per_segment: also write one row per segment: .tsv, .jsonl, or - .
-        per_token: also write one row per token: .tsv, .jsonl, or - .
-        per_word: also write one row per word, with its surprisal: .tsv, .csv, .jsonl, .parquet, or - .
+        per_segment: also write one row per segment; .tsv, .jsonl, or - .
+        per_token: also write one row per token; .tsv, .jsonl, or - .
+        per_word: also write one row per word, with its surprisal; .tsv, .csv, .jsonl, .parquet, or - .
         words: words of `per_word`: whitespace, treebank, icu, or icu:LOCALE (such as icu:ja).
         regions: regions instead of words in `per_word`: .tsv, .csv, .jsonl, .parquet; text_id, start, end or text, region.
         train: training text to count words in, for the columns log_frequency and unseen of `per_word`.

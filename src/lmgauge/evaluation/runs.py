@@ -87,6 +87,8 @@ def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str
         if not needed.exists():
             if (folder / "config.json").exists():
                 raise InputError(f"{folder} is a model: score a text with it first: `lmgauge eval -m {folder} TEXT -o RUN`")
+            if runs := sorted(str(file.parent) for file in folder.glob(f"*/{EVALUATION_FILE}")):
+                raise InputError(f"{folder} is not a run: name the runs in it: {' '.join(runs)}")
             raise InputError(
                 f"{folder} is not a run folder: {needed.name} is missing; `lmgauge eval -m MODEL TEXT -o RUN` makes one"
             )

@@ -184,7 +184,8 @@ class FilterRules:
             raise UsageError(f"the rules name model {self.judged_by!r}; there are {first_few(models)}")
         if self.needs_percentiles and percentiles is None:
             raise UsageError(
-                "percentiles are needed for this rule: learn them with 'lmgauge percentiles', and name their file"
+                "percentiles are needed for this rule: name a file with --percentiles (in Python percentiles); if it does "
+                "not exist, they are learned and saved there"
             )
         if self.buckets is not None and self.judged_by is None and len(models) > 1:
             raise UsageError(f"buckets are made by one model; say which one counts: {first_few(models)}")

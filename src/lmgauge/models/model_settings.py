@@ -21,13 +21,13 @@ class VocabularySettings:
         tokenizer: what the tokens are; whitespace, treebank, character, byte, icu, icu:<locale>, the path of a
             tokenizer.json or of a SentencePiece .model, or to train N subwords on the text, bpe:N or unigram:N (neural
             models).
-        vocabulary: what unseen words are; open: <unk>, with the probability that smoothing leaves for it, or that a network
-            learns from the words `min_count` leaves out; closed: impossible (n-gram models); spelled: they are spelled and
-            white space is predicted, so that every text has a probability (not for subwords and bytes, which give every text
-            one).
+        vocabulary: what unseen words become; open: <unk>, with the probability that smoothing leaves for it, or that a
+            network learns from the words `min_count` leaves out; closed: impossible (n-gram models); spelled: they are
+            spelled and white space is predicted, so that every text has a probability (not for subwords and bytes, which
+            give every text one).
         min_count: words that occur less often become <unk>.
         vocab_size: only this many of the most frequent words stay.
-        reserved: a <unk>, <s> or </s> in the text; refuse: stop, escape: an ordinary word, unk: <unk> is the unknown word.
+        reserved: what <unk>, <s> and </s> in a text do; refuse: stop, escape: ordinary words, unk: <unk> is the unknown one.
 
     Example:
         >>> VocabularySettings(min_count=2).vocabulary

@@ -324,7 +324,8 @@ def read_config(path: Path, *, own: bool = False) -> dict[str, object]:
         config = from_json(read_regular(file, _LARGEST_CONFIG), own=own)
         special = [name for name in os.listdir(path) if is_special(path / name)]
     except FileNotFoundError as error:
-        raise ModelFileError(f"{path}: not a model, as it has no config.json") from error
+        what = "a run, not a model" if (path / "evaluation.json").exists() else "not a model, as it has no config.json"
+        raise ModelFileError(f"{path}: {what}") from error
     except (OSError, ValueError) as error:
         raise ModelFileError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if special:

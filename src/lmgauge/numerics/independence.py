@@ -24,7 +24,7 @@ def in_words(units: Units, documents_by: str) -> str:
     known = documents_by != UNKNOWN
     why = f"fewer than {FEWEST_UNITS} documents, so this is about text like these; " if known else ""
     remedy = "" if known else "; if segments form documents, use --document"
-    if units.alike > 1.0:
+    if units.alike >= 1.05:  # below it the interval is as wide, in the digits that are printed
         wider = f"so the interval is {units.alike:.2g} times as wide as for independent segments"
         return f"{why}neighboring segments are similar, {wider}{remedy}"
     if units.units < FEWEST_POINTS:

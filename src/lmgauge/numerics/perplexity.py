@@ -60,7 +60,7 @@ def as_nats(values: ArrayLike, unit: ProbabilityUnit) -> Floats:
 
 
 def _nats_of_probabilities(values: Floats, name: str) -> Floats:
-    reason = "below 0: if these are log-probabilities, name their unit: nats, bits or log10"
+    reason = "below 0: if these are log-probabilities, name their unit (--log-unit; in Python log_unit): nats, bits or log10"
     refuse(values < 0.0, values, name, reason)
     reason = "above 1: divide percentages by 100 and counts by their total"
     refuse(values > 1.0, values, name, reason)

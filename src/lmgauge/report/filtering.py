@@ -52,10 +52,9 @@ def _verdict(result: FilteredDocuments) -> doc.Verdict:
     elif not _is_filter(result):
         text = f"{_all_documents(result)} scored, of {counted(result.bytes, 'byte')}."
     else:
-        documents = f"{share_of(result.stay_documents, result.documents)} of the documents stay"
-        sizes = f"{share_of(result.stay_bytes, result.bytes)} of their bytes"
-        counts = f"{result.stay_documents:,} of {result.documents:,} documents"
-        text = f"{documents}, with {sizes}. These are {counts}, and {result.stay_bytes:,} of {result.bytes:,} bytes."
+        shares = [share_of(result.stay_documents, result.documents), share_of(result.stay_bytes, result.bytes)]
+        documents = f"{result.stay_documents:,} of {counted(result.documents, 'document')} stay ({shares[0]})"
+        text = f"{documents}, with {result.stay_bytes:,} of all {counted(result.bytes, 'byte')} ({shares[1]})."
     return doc.Verdict("fact", text)
 
 
@@ -248,7 +247,7 @@ def _notes(result: FilteredDocuments) -> Iterator[str]:
     if result.documents:
         yield (
             "Perplexity and bits/byte are of all tokens together, so long documents count for more; half of the documents "
-            "have at most the perplexity of the median document (to an eighth of an octave)."
+            "have at most the perplexity of the median document (given as a range; bins are 9 % wide)."
         )
 
 

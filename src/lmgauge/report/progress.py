@@ -44,9 +44,10 @@ class _NowAndThen:
 
 
 @contextmanager
-def progress() -> Iterator[Listener]:
+def progress(*, in_lines: bool = False) -> Iterator[Listener]:
     """Yield what says on standard error what is being done: on one line, or on a new one now and then in a pipe."""
-    if not sys.stderr.isatty():
+    # in_lines: also on a terminal, as where rows on standard output are seen on the same one.
+    if in_lines or not sys.stderr.isatty():
         lines = _NowAndThen()
         try:
             yield lines.update

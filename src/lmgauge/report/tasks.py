@@ -104,10 +104,12 @@ def blocks(systems: Systems, *, width: int = 2) -> doc.Document:
 def blocks_of_several(several: Sequence[Systems], *, width: int = 2) -> doc.Document:
     """Return one table of systems scored by several metrics, what a reader must know, and the signatures."""
     columns = [doc.labels("system", [item.system for item in several[0]])]
-    for systems in several:
+    for i, systems in enumerate(several):
         columns.append(doc.numbers(_title(systems), [systems.scale * item.score.score for item in systems], width))
         drawn = (column for column in _drawn_columns(systems, width) if column.title != "difference")
-        columns += [replace(column, title=f"{systems.metric}, {column.title}") for column in drawn]
+        # Where there is no room, what the last metric has goes before the same of the first.
+        titled = [replace(column, title=f"{systems.metric}, {column.title}") for column in drawn]
+        columns += [replace(column, drop=len(several) * column.drop - i) for column in titled]
     lower = [systems.metric for systems in several if not systems.higher_is_better]
     title = counted(several[0].segments, "segment") + (f"; lower is better for {listed(lower)}" if lower else "")
     notes = [(systems.metric, note) for systems in several for note in _footnotes(systems)]

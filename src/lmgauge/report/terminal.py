@@ -181,7 +181,7 @@ class _Renderer:
         for note in table.footnotes:
             yield from self._broken(note, "dim")
         if shown.dropped:
-            dropped = ", ".join(_cut(title, _LONGEST_TITLE) for title in shown.dropped)
+            dropped = "; ".join(_cut(title, _LONGEST_TITLE) for title in shown.dropped)
             yield from self._broken(f"not shown at this width: {dropped}; see --json or a wider terminal", "dim")
 
     def _row(self, shown: _Layout, cells: Sequence[Line], *, titles: bool = False) -> Iterator[Line]:

@@ -43,7 +43,11 @@ def as_tables(document: Iterable[doc.Block], form: str) -> str:
     """
     write = {"csv": _as_csv, "latex": _as_latex, "markdown": _as_markdown}[form]
     tables = [_paired(block) if isinstance(block, doc.Lines) else block for block in document]
-    return "\n\n".join("\n".join(write(table)) for table in tables if isinstance(table, doc.Table) and table.rows)
+    parts = ["\n".join(write(table)) for table in tables if isinstance(table, doc.Table) and table.rows]
+    # A sign in the table goes with the words that explain it.
+    told = [block.text for block in tables if isinstance(block, doc.Text) and re.match(r"(?:.*: )?\* ", block.text)]
+    parts += ["\n".join(f"% {readable(text)}" for text in told)] if told and form == "latex" else []
+    return "\n\n".join(parts)
 
 
 def _paired(lines: doc.Lines) -> doc.Table:

@@ -44,7 +44,7 @@ class BleuOptions:
         order: longest n-grams that count.
         weights: weights of the orders from 1, not negative, summing to 1; equal if not given. With `effective_order` those
             of the orders that count are divided by their sum.
-        smoothing: what an order without a match counts as: exp: 1/2, 1/4, ... of a match, for the first, second, ... such
+        smoothing: what an order without a match counts as; exp: 1/2, 1/4, ... of a match, for the first, second, ... such
             order; floor: `smoothing_value` of a match; add-k: as many matches and n-grams more, for all orders from 2; none:
             it stays zero, and so does the score.
         smoothing_value: of floor (0.1 if not given) and add-k (1 if not given).
@@ -212,8 +212,8 @@ class Reading(ReadingOptions):
         ref_field: field of the references, if it has another name; several fields give several references. A JSONL field may
             hold a list.
         id: field that says which segment a record is, where orders differ.
-        group: also a row for each group: a field of the references, a file with a name on each line, or file (folders).
-        document: what is independent: a field of the references or, if these are plain text, of the first system's
+        group: also a row for each group; a field of the references, a file with a name on each line, or file (folders).
+        document: what is independent; a field of the references or, if these are plain text, of the first system's
             outputs; a file with a document's name on each line; file (folders), segment, unknown, blank-line or heading.
             Each of several text files of folders, if not given.
         unit: a segment is a line, or a whole file (document).
@@ -340,9 +340,9 @@ class RescoreSettings:
             named.
         metric: errors in words, or in characters, which are then the unit of length as well.
         starts: random starting points of tuning, besides two fixed ones.
-        document: what is independent in the test: a file with an utterance and its speaker or call on each line, as Kaldi's
+        document: what is independent in the test; a file with an utterance and its speaker or call on each line, as Kaldi's
             utt2spk; each utterance if not given.
-        output: file for the best hypotheses: id and words on a line, or .jsonl with scores.
+        output: file for the best hypotheses; id and words on a line, or .jsonl with scores.
         write_scores: file for all hypotheses with the scores of the models added, as JSONL.
 
     Example:

@@ -25,7 +25,7 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
 
     Args:
         shards: the folder that `--shard` wrote to, or the folders of all shards, in any order.
-        output: of an evaluation, the run folder to write.
+        output: run folder to write, of an evaluation.
         text: the text that was scored (of an overlap, the test), if it has moved since; may be given
             several times.
 

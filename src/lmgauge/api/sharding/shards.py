@@ -167,7 +167,7 @@ def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged
     Args:
         job: as in `run_shard`.
         address: of the cluster, or `local`; see `RayEngine`.
-        output: of an evaluation, the run folder to write.
+        output: run folder to write, of an evaluation.
 
     Raises:
         UsageError: there is no cluster at the address, or the job cannot be cut.

@@ -280,7 +280,7 @@ def _independence(lead: Spread, by: str) -> str:
         return in_words(lead, by)
     why = "" if by == UNKNOWN else f"fewer than {FEWEST_UNITS} documents, so this is about text like these; "
     spans = f"{lead.units:,} spans of {SPAN} tokens"
-    if lead.alike > 1.0:
+    if lead.alike >= 1.05:  # as in `in_words`
         wider = f"so the interval is {lead.alike:.2g} times as wide as for independent ones"
         return f"{why}neighbors among {spans} are similar, {wider}"
     return f"{why}{spans} are taken as independent, as neighbors are not similar"

@@ -49,14 +49,14 @@ class ScoringOptions:
             here, for others their own newline.
         dtype: number format of weights and products; auto is bfloat16 on a GPU. Log-softmax is float32 and sums are float64
             in either case.
-        device: where to compute, such as cpu, cuda or cuda:1; a GPU if there is one.
+        device: where to compute; such as cpu, cuda or cuda:1; a GPU if there is one.
         devices: networks: several devices of one kind, each with a process and a share of the text (cuda:0,cuda:1).
         processes: networks: how many share the text; each has its share of the threads.
         batch_tokens: tokens to compute at a time; chosen by free memory if not given. Changes rounding only.
         trust_remote_code: let code that comes with a model run.
         bos: servers: text to put before each segment, so that its first token has a score, such as '<s>'.
-        reserved: a <unk>, <s> or </s> in the text: stop (refuse), read it as an ordinary word (escape), or read <unk> as the
-            unknown word (unk); if not given, as in training.
+        reserved: what <unk>, <s> and </s> in a text do; stop (refuse), read them as an ordinary word (escape), or read <unk>
+            as the unknown word (unk); if not given, as in training.
         protocol: follow another program's rules (hf-guide, harness, llama.cpp, gptq), to get its figures: how lines
             are joined, what windows show, what is left out; see `scores.context_policy`. It decides all of the above
             except `context`, the length of its windows, and for hf-guide `stride`: 512 or, where windows are no longer

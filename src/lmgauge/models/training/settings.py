@@ -169,7 +169,7 @@ class RunSettings(VocabularySettings):
     Attributes:
         resume: resume a run that was stopped; begin where there is none.
         checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
-        device: where to compute, such as cpu, cuda or cuda:1; a GPU if there is one.
+        device: where to compute; such as cpu, cuda or cuda:1; a GPU if there is one.
         threads: of the processor; all cores if not given, but one for a recurrent model that is narrow.
 
     Example:
