@@ -100,7 +100,8 @@ def test_unknown_words_empty_strings_and_newlines(model: lmgauge.NgramModel) -> 
     scored = model.score_text("a bird sat")
     assert scored.kinds[1] == "oov"
     assert scored.summary()["oov"] == 1
-    assert "unknown word" in str(scored)
+    assert "<unk> (bird) " in str(scored)
+    assert [row.split()[0] for row in str(scored).splitlines() if "unknown word" in row] == ["<unk>"]
     empty = model.score_text("")
     assert empty.tokens == ("</s>",)
     assert empty.perplexity == lmgauge.perplexity(model, "")

@@ -194,6 +194,15 @@ def test_first_tokens_and_line_ends(folder: Path, tmp_path: Path) -> None:
     assert "surprisal is missing for 2 words: first tokens are unscored" in " ".join(unscored.notes)
 
 
+def test_fields_that_are_kept_are_printed(tmp_path: Path) -> None:
+    (tmp_path / "in.tsv").write_text("id\tcondition\ttext\n1\tplain\ta b\n1\todd\ta\n", encoding="utf-8")
+    model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+    lines = str(lmgauge.word_surprisal(model, tmp_path / "in.tsv", field="text", id="id", keep="condition")).splitlines()
+    assert sum("condition" in line for line in lines) == 1
+    rows = [line.split() for line in lines if line.startswith("1 ")]
+    assert [row[:3] for row in rows[:3]] == [["1", "a", "plain"], ["1", "b", "plain"], ["1", "a", "odd"]]
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,8 @@ from lmgauge.evaluation.imported_run import import_run
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import open_run
 from lmgauge.numerics.units import log10_to_nats
+from lmgauge.report import blocks as doc
+from lmgauge.report.evaluations import blocks
 from lmgauge.scores.imports.programs import open_logs
 from lmgauge.text.documents import Corpus
 
@@ -145,3 +148,22 @@ def test_logs_are_read_in_natural_logarithms(tmp_path: Path) -> None:
     imported(tmp_path, KENLM)
     [batch] = open_run(tmp_path / "run").batches()
     assert batch.logprob[0] == log10_to_nats(-0.24773183)
+
+
+def test_scores_without_tokens_have_no_place_in_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "bare.csv"
+    path.write_text("model_a\n-2\n-1\n", encoding="utf-8")
+    logs = open_logs([path], None, "nats", "model_a")
+    with pytest.raises(UsageError, match="no column has its tokens, so they have no place in a text: leave out --text"):
+        import_run(logs, tmp_path / "run", corpus=Corpus.from_strings(["a b"]))
+
+
+def test_unseen_words_that_nobody_marked_are_not_zero(tmp_path: Path) -> None:
+    def shown(content: str, unit: str | None = None) -> list[doc.Cell]:
+        table = blocks([imported(tmp_path, content, unit=unit)])[0]
+        assert isinstance(table, doc.Table)
+        return [column.cells[0] for column in table.columns if column.title == "OOV"]
+
+    assert shown("the=3 2 -0.5\tcat=4 2 -1.5\t</s>=2 1 -1\t") == [doc.Number(0.0, 2, "percent")]  # KenLM marks them
+    shutil.rmtree(tmp_path / "run")
+    assert shown("token,surprisal\nthe,-2\ncat,-1\n", "nats") == [doc.Number(None, 2, "percent")]

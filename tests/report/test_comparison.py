@@ -101,6 +101,13 @@ def test_recipes_begin_with_their_verdict(results: dict[str, Any]) -> None:
     assert "is real: recipe A is better (p = 0.0010)" in as_text(real).replace("\n", " ")
 
 
+def test_several_runs_are_compared_with_the_first_only(comparisons: Comparisons) -> None:
+    hint = "each is compared with {} only; for all pairs: lmgauge report"
+    two = replace(comparisons, items=comparisons.items[:1] * 2, runs=("A", "B", "C"))
+    assert hint.format("A") in as_text(report.blocks(two, details=False), 200)
+    assert "only; for all pairs" not in as_text(report.blocks(replace(two, items=two.items[:1]), details=False), 200)
+
+
 # -- three models or more -----------------------------------------------------------------------------------------------
 def ranked(one: Comparison, *changes: dict[str, Any]) -> Verdict:
     """The verdict on A and further models, each with changes of the comparison with A."""
@@ -117,19 +124,22 @@ def further(one: Comparison, ratio: float) -> dict[str, Any]:
 
 
 def test_one_sentence_says_which_is_best_and_what_is_real(one: Comparison) -> None:
-    found = ranked(one, further(one, 1.0069) | {"p_value_holm": 0.0002}, further(one, 1.0867), further(one, 3.2094))
+    found = ranked(one, further(one, 1.0069) | {"p_value_holm": 0.0002}, further(one, 1.0867), further(one, 11.0094))
     assert found.level == "good"
     assert found.text == (
-        "A predicts best: perplexity 100. It beats B0 by 0.69 %, B1 by 8.0 % and B2 by 69 %; all three differences are real "
-        "(p ≤ 0.0010, adjusted for all 6 pairs, 27 paired segments)."
+        "A predicts best: perplexity 100. It beats B0 (0.69 % higher), B1 (8.67 % higher) and "
+        "B2 (1,000.94 % higher); all three differences are real (p ≤ 0.0010, adjusted for 6 comparisons (Holm), "
+        "27 paired segments)."
     )
 
 
 def test_what_is_not_real_is_said_of_each(one: Comparison) -> None:
     zero = replace(one.differences[0], second=math.inf, difference=math.inf, interval=None)
     cases: dict[str, dict[str, Any]] = {
-        "It may be lower by chance than B1 (20 %, p = 0.4000).": {"p_value_holm": 0.4},
-        "It is lower than B1 by 20 %; this is not tested: that takes six documents or segments.": {"p_value_holm": None},
+        "It may be lower by chance than B1 (25.00 % higher, p = 0.4000).": {"p_value_holm": 0.4},
+        "It is lower than B1 (25.00 % higher); this is not tested: that takes six documents or segments.": {
+            "p_value_holm": None
+        },
         "Equal within the rounding of scores: B1.": {"within_rounding": True},
         "B1: not natural logs. So there is no verdict on B1.": {"doubts": ("B1: not natural logs.",)},
         "B1 has no rank: only a part may be compared.": {"part": EXACT_PART},
@@ -138,7 +148,7 @@ def test_what_is_not_real_is_said_of_each(one: Comparison) -> None:
     for sentence, change in cases.items():
         found = ranked(one, {}, change)
         assert found.text.endswith(f" {sentence}")
-        assert "It beats B0 by 20 %; the difference is real (p = 0.0010" in found.text
+        assert "It beats B0 (25.00 % higher); the difference is real (p = 0.0010" in found.text
         assert found.level == ("good" if "Equal" in sentence else "unknown")
         assert ("predicts best" in found.text) == ("Equal" in sentence or "no rank" in sentence)
 
@@ -150,7 +160,7 @@ def test_equal_models_are_not_called_better(one: Comparison) -> None:
 
 def test_many_models_are_counted(one: Comparison) -> None:
     found = ranked(one, *(further(one, 1 + i / 10) for i in range(1, 9)))
-    assert "It beats 8 models, from B0 by 9.1 % to B7 by 44 %; all 8 differences are real" in found.text
+    assert "It beats 8 models, from B0 (10.00 % higher) to B7 (80.00 % higher); all 8 differences are real" in found.text
 
 
 def test_no_figure_for_all_is_no_rank(one: Comparison) -> None:

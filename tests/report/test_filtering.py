@@ -39,10 +39,7 @@ def scored(result: lmgauge.results.FilteredDocuments) -> lmgauge.results.Filtere
 def test_the_answer_comes_first() -> None:
     verdict = blocks(filtered())[0]
     assert isinstance(verdict, doc.Verdict)
-    assert (
-        verdict.text == "33.33 % of the documents stay, with 33.33 % of their bytes. "
-        "These are 4 of 12 documents, and 200 of 600 bytes."
-    )
+    assert verdict.text == "4 of 12 documents stay (33.33 %), with 200 of all 600 bytes (33.33 %)."
 
 
 def test_nothing_scored_is_said() -> None:
@@ -164,3 +161,15 @@ def test_bits_of_models_that_spell_are_no_lower_bounds(tmp_path: Path) -> None:
     assert exact.totals["s"].unseen == bound.totals["s"].unseen == 3
     assert "≥" not in str(exact)
     assert "≥" in str(bound)
+
+
+def test_empty_documents_that_stay_are_counted_and_shown_last(tmp_path: Path) -> None:
+    model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+    (tmp_path / "in.jsonl").write_text('{"text": ""}\n' * 3 + '{"text": "a b"}\n' + '{"text": ""}\n' * 3, encoding="utf-8")
+    result = lmgauge.filter_documents(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", max_perplexity=100)
+    assert (result.stay_documents, result.stay_empty) == (7, 6)
+    assert "What stays includes 6 empty documents; --min-bytes 1 drops empty ones." in as_text(blocks(result), 200)
+    dropped = lmgauge.filter_documents(model, tmp_path / "in.jsonl", tmp_path / "o.jsonl", max_perplexity=100, min_bytes=1)
+    assert (dropped.stay_empty, "--min-bytes" in str(dropped)) == (0, False)
+    gallery = next(block for block in blocks(filtered()) if isinstance(block, doc.Gallery))
+    assert [text == "(empty)" for _, text in gallery.parts[0].items] == [False, False, False, False, True]

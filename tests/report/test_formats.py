@@ -29,7 +29,8 @@ from lmgauge.report.formats import FORMS, in_column, in_words, number, p_value
         (Number(0.012, 2), "0.01"),
         (Number(0.4, 0), "0.400"),
         (Number(-0.00002, 4, "signed"), "-0.0000200"),
-        (Range(-0.00001, 0.25, 4, "signed"), "-0.0000 .. +0.2500"),
+        (Range(-0.00001, 0.25, 4, "signed"), "-0.00001 .. +0.2500"),
+        (Range(-1e-12, 0.25, 4, "signed"), "0.0000 .. +0.2500"),
         (Range(1.0, math.inf, 2), "1.00 – ∞"),
         (Number(None, 2, "percent"), "–"),
         (Number(math.inf, 2, "percent"), "∞"),
@@ -40,6 +41,8 @@ from lmgauge.report.formats import FORMS, in_column, in_words, number, p_value
         (Number(0.001, form="p", significant=True), "* 0.0010"),
         (Number(0.00001, form="p"), "< 0.0001"),
         (Number(1.1, 2, "change"), "+10.00 %"),
+        (Number(11.6046, 2, "change"), "+1,060.46 %"),
+        (Number(0.99996, 2, "change"), "-0.004 %"),
         (Number(2.5, 2, "times"), "2.50 ×"),
         (Number(-1.25, 1, "deviation"), "-1.2 σ"),
         (Number(2.5, form="rank"), "2.5"),
@@ -73,7 +76,7 @@ def test_numbers_of_a_column_are_in_one_form() -> None:
 
     assert shown(numbers("KL", [0.00000280, 9.93e-07, 0.5], 6)) == ["0.000002800", "0.000000993", "0.500000000"]
     assert shown(numbers("KL", [2.8e-12, 0.5, 0.0, None], 6)) == ["2.80e-12", "5.00e-01", "0", "–"]
-    assert shown(numbers("difference", [0.0800, -0.00002], 4, "signed")) == ["+0.0800", "-0.0000"]
+    assert shown(numbers("difference", [0.0800, -0.00002], 4, "signed")) == ["+0.0800", "-0.00002"]
     assert shown(numbers("bits each", [12.5, 0.004], 2)) == ["12.50", "0.00"]
     assert shown(numbers("perplexity", [736.214, 8_693_839.02, 1.1e7], 2)) == ["736.21", "8,693,839.02", "11,000,000.00"]
     shares = Column("", [Number(0.00001, 2, "percent"), Number(2e-9, 4), Range(1e-9, 2e-9, 4)]).cells

@@ -302,3 +302,26 @@ def test_an_option_and_a_percentage_stay_on_one_line(opens: Opens) -> None:
         page.set_viewport_size({"width": width, "height": 900})
         assert page.locator(".option").evaluate("e => e.getClientRects().length") == 1
     assert "95\N{NO-BREAK SPACE}%" in page.content().replace("&nbsp;", "\N{NO-BREAK SPACE}")
+
+
+def test_a_chart_that_stands_alone_is_wide_where_there_is_room(opens: Opens) -> None:
+    series = doc.Series("a", ("x", "y"), (1.0, 2.0))
+    content = render((doc.Heading("h"), doc.ChartData("c", "t", "x", "y", "bits", (series,), kind="bars")), "x")
+    widths = []
+    for width in (1280, 390):
+        page = opens(content, width=width).page
+        drawn = page.locator("#chart-c svg:visible")
+        assert drawn.count() == 1
+        title, box = page.locator("figcaption").bounding_box(), drawn.bounding_box()
+        assert title["y"] + title["height"] <= box["y"]
+        widths.append(box["width"])
+    assert widths[0] > 700 > 390 > widths[1]
+
+
+def test_a_narrow_window_shows_that_tables_go_on_and_no_legend_hides_the_text(opens: Opens) -> None:
+    table = doc.Table(tuple(doc.Column(f"column {i}", ("1,234,567",)) for i in range(8)))
+    for width, position in ((1280, "sticky"), (390, "static")):
+        page = opens(render((table, *document()), "x"), width=width).page
+        assert page.locator(".legend").first.evaluate("e => getComputedStyle(e).position") == position
+        attached = page.locator(".scroll").first.evaluate("e => getComputedStyle(e).backgroundAttachment")
+        assert attached == "local, local, scroll, scroll"

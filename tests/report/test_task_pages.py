@@ -33,7 +33,9 @@ def test_the_verdict_says_who_is_best_and_how_sure_that_is() -> None:
     systems = score_systems(WER(), hypotheses=SYSTEMS, references=REFERENCES, settings=settings)
     said = verdict(systems)
     assert said.level == "good"
-    assert said.text.startswith("good has the lowest WER of 2 systems: 0.00 % (95 % interval 0.00 – 0.00) on 60 segments.")
+    assert said.text.startswith(
+        "good has the lower WER of the two systems: 0.00 % (95 % interval 0.00 – 0.00) on 60 segments."
+    )
     assert "The next best, bad, differs from it by +" in said.text
     assert "60 segments are taken as independent" in said.text
     swapped = dict(reversed(SYSTEMS.items()))

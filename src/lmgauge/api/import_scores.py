@@ -52,9 +52,9 @@ def import_scores(
         program: the program that wrote the files; recognized by their content if not given. One of
             lm-evaluation-harness, vllm, openai, llama.cpp, srilm, kenlm, minicons, score-table.
         log_unit: unit of the scores, where neither the program nor the file says it.
-        logprob: column with the log-probabilities of tokens, in a table of your own; several columns are one model each. The
-            table needs a column token, word or piece, and may have one for sentences, such as segment or sentence_id, and
-            one for documents, such as document or doc_id.
+        logprob: column with the log-probabilities of tokens, in a table of your own; several columns are one model each.
+            Each row is an event; the table may have a column token, word or piece, one for sentences, such as segment or
+            sentence_id, and one for documents, such as document or doc_id.
         text: the text that was scored; gives tokens their places, and bits per word, character and byte.
         name: name of the model; taken from the log or its file name if empty.
         reading: how the text is read.

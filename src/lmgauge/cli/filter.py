@@ -16,7 +16,7 @@ def documents(call: Call) -> None:
     result = call(model=named_models(call["model"], call["by"]))
     if call["output"] == "-" and not call.as_json:
         click.echo(str(result), err=True)
-    call.answer(result, page=("What happened to the documents", None))
+    call.answer(result, page=("Filtered documents", None))
 
 
 def percentiles(call: Call) -> None:

@@ -203,6 +203,7 @@ class Tally(Sums):
     totals: dict[str, CorpusTotals]
     stay_totals: dict[str, CorpusTotals]
     examples: dict[Reason, Drawn]
+    stay_empty: Whole = 0
 
     @classmethod
     def of_nothing(cls, models: Sequence[str]) -> Tally:
@@ -234,7 +235,7 @@ class Tally(Sums):
         whole = len(usable), int(sizes.sum()), int(np.count_nonzero(judgement.stand_in & usable))
         named = _counted(reasons, REASONS), _counted(judgement.buckets[usable][stay], BUCKETS)
         totals = _totals(scores, usable), _totals(scores, usable & (judgement.reasons == 0))
-        return cls(*whole, *named, problems, by_group, *totals, examples)
+        return cls(*whole, *named, problems, by_group, *totals, examples, int(np.count_nonzero(stay & (sizes == 0))))
 
     def __add__(self, other: Tally) -> Tally:
         groups = dict(self.groups)
@@ -287,7 +288,7 @@ class FilteredDocuments(Tabled):
         files: how many were read; `files_before` of them were complete before.
         records: how many there were; those with `problems` could not be used.
         documents, bytes: that were scored, and the bytes of their texts.
-        stay_documents, stay_bytes: of them, those that stay.
+        stay_documents, stay_bytes: of them, those that stay; `stay_empty` of them have no text.
         reasons: documents that were dropped, by reason, in the order of the rules.
         problems: records that could not be used, by reason; `first_problems` has the first of each with its place.
         groups: by name.
@@ -337,6 +338,7 @@ class FilteredDocuments(Tabled):
     stays: PerplexityHistogram
     totals: Mapping[str, CorpusTotals]
     stay_totals: Mapping[str, CorpusTotals]
+    stay_empty: int
 
     @classmethod
     def of(cls, summary: PlanSummary, tallies: Sequence[Tally], output: str, *, before: int = 0) -> FilteredDocuments:
@@ -371,7 +373,10 @@ class FilteredDocuments(Tabled):
             examples={reason: total.examples[reason].examples for reason in REASONS if reason in total.examples},
             scored=histogram("scored"),
             stays=histogram("stays"),
-            **{name: getattr(total, name) for name in ("records", "bytes", "stand_in", "totals", "stay_totals")},
+            **{
+                name: getattr(total, name)
+                for name in ("records", "bytes", "stand_in", "totals", "stay_totals", "stay_empty")
+            },
         )
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -116,7 +116,7 @@ def _title(chart: ChartData, drawn: Values) -> Spec:
         rule = f"dashed line{'s' * (len(chart.x_rules) > 1)}: {visible(chart.x_rules_name)}, {rules}"
     cut = "long intervals are cut off" if drawn.is_cut else ""
     has_bounds = any("bound" in row for row in drawn.rows)
-    bound = "open triangles: lower bounds, the value may be any more" if has_bounds else ""
+    bound = "open triangles: lower bounds, the true value may be higher" if has_bounds else ""
     band = _interval_words(chart)
     subtitle = " · ".join(text for text in (better, band, rule, cut, bound) if text)
     folded = _folded(subtitle, _FOLDED + 18)
@@ -203,7 +203,7 @@ def _number_axis(
     if not nice:
         scale["padding"] = 8
     axis: Spec = {"title": title, "grid": grid, "domain": not grid, "ticks": not grid, "labelFlush": False}
-    axis |= {"labelOverlap": "greedy", "labelSeparation": 6}
+    axis |= {"labelOverlap": "greedy", "labelSeparation": 12}
     if channel == "y":
         axis["titlePadding"] = 14  # other fonts are wider than the one at hand
     if log:
@@ -306,8 +306,8 @@ def _lines(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
 def _row_axis(drawn: Values) -> Spec:
     widest = min(_WIDEST_LABEL, round(0.36 * drawn.width))
     room = min(widest, _LABEL * max(map(len, drawn.names), default=0))  # other fonts are wider than the one at hand
-    axis: Spec = {"title": None, "grid": False, "ticks": False, "domain": False, "labelColor": INK}
-    axis |= {"labelLimit": widest, "minExtent": 1.12 * room + 6}
+    axis: Spec = {"title": None, "grid": False, "ticks": False, "domain": False, "labelColor": INK, "labelPadding": 10}
+    axis |= {"labelLimit": widest, "minExtent": 1.12 * room + 11}
     return {
         "field": "x",
         "type": "ordinal",

@@ -13,7 +13,7 @@ from lmgauge.numerics.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import in_words, listed, number, p_equals, percent
+from lmgauge.report.formats import change, in_words, listed, number, p_equals, percent
 from lmgauge.report.slices import example_blocks, slice_blocks
 
 Figure = doc.Number | doc.Range
@@ -29,7 +29,10 @@ def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
     """Return the verdict and figures of each comparison, what must match, and with details slices and examples."""
     verdicts = [block for item in comparisons for block in _one(item, len(comparisons))]
     shown = [block for item in comparisons for block in details_of(item)] if details else []
-    return (*verdicts, *charts_of(comparisons.items), agreements_of(comparisons), *shown)
+    pairs = doc.notes(
+        [f"each is compared with {comparisons.runs[0]} only; for all pairs: lmgauge report"] * (len(comparisons) > 1)
+    )
+    return (*verdicts, *pairs, *charts_of(comparisons.items), agreements_of(comparisons), *shown)
 
 
 def blocks_of_one(comparison: Comparison) -> doc.Document:
@@ -87,7 +90,7 @@ def agreements_of(comparisons: Comparisons) -> doc.Table:
     names, agreements = comparisons.runs, comparisons.agreements
     verdicts = [_AGREES[agreement.agrees] for agreement in agreements]
     for i, agreement in enumerate(agreements):
-        if agreement.what == EXACT and not agreement.agrees:
+        if agreement.what == EXACT and agreement.agrees is False:
             alike = len(set(agreement.values)) == 1  # both are bounds, and for the same reason
             verdicts[i] = doc.Mark("bound" if alike else "no", "unknown")  # stands in the way of some figures only
     values = zip(*(agreement.values for agreement in agreements), strict=True)
@@ -166,9 +169,8 @@ def _conclusion(comparison: Comparison, compared: int) -> Iterator[str]:
         return
     if p is None:
         return
-    adjusted = f", adjusted for {compared} comparisons (Holm)" if compared > 1 else ""
     unit = comparison.unit if comparison.unit == DOCUMENTS else "segments"
-    tested = f"{p_equals(p)}{adjusted}, {comparison.units:,} paired {unit}"
+    tested = f"{p_equals(p)}{_adjusted(compared)}, {comparison.units:,} paired {unit}"
     if comparison.doubts:
         yield f"So there is no verdict ({tested}, if they are natural logs)."
         return
@@ -185,6 +187,10 @@ def _conclusion(comparison: Comparison, compared: int) -> Iterator[str]:
             f"To detect a difference of this size, about {needed:,} such {unit} are needed, "
             f"{needed / max(1, comparison.units):,.1f} times this text (80 % power)."
         )
+
+
+def _adjusted(tests: int) -> str:
+    return f", adjusted for {tests} comparisons (Holm)" if tests > 1 else ""
 
 
 def details_of(comparison: Comparison) -> doc.Document:
@@ -227,30 +233,23 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Rival:
-    """A model that a figure ranks below the best, and by how much the best is lower: of perplexity a share, else bits."""
+    """A model that a figure ranks below the best, and how far above the best it is."""
 
     item: Comparison
-    best: float
-    figure: float
-    lower: float
-    interval: Interval | None
+    gap: Difference
 
     @property
     def state(self) -> str:
         """Return what the difference is, of `STATES`."""
         if self.item.doubts:
             return "doubted"
-        if self.item.within_rounding or self.best == self.figure:
+        if self.item.within_rounding or self.gap.first == self.gap.second:
             return "equal"
         return {True: "real", False: "chance", None: "untested"}[self.item.significant]
 
 
 def ranked(comparisons: Comparisons, metric: str) -> dict[str, Rival]:
     """Return by name what a figure ranks: no lower bound, no infinite figure, and none that may not be compared."""
-
-    def lower(difference: float) -> float:
-        return 1 - 1 / difference if metric == "perplexity" else difference
-
     rivals = {}
     for item in comparisons:
         for gap in item.differences:
@@ -258,13 +257,12 @@ def ranked(comparisons: Comparisons, metric: str) -> dict[str, Rival]:
             if gap.metric != metric or item.part != WHOLE or not item.verdict(metric).comparable:
                 continue
             if not any(isinstance(value, LowerBound) or math.isinf(value) for value in ends):
-                interval = gap.interval and gap.interval.mapped(lower)
-                rivals[item.second] = Rival(item, *ends, lower(gap.difference), interval)
+                rivals[item.second] = Rival(item, gap)
     return rivals
 
 
 def ranking(comparisons: Comparisons, metric: str) -> doc.Verdict:
-    """Return which of three models or more is best, by how much it beats each other one, and which of that is real."""
+    """Return which of three models or more is best, how much higher each other one is, and which of that is real."""
     rivals = ranked(comparisons, metric)
     states = {rival.state for rival in rivals.values()}
     clear = "real" in states and states <= {"real", "equal"}
@@ -281,17 +279,17 @@ def _ranking(comparisons: Comparisons, metric: str, rivals: dict[str, Rival], cl
     by_state: dict[str, list[Rival]] = {}
     for rival in rivals.values():
         by_state.setdefault(rival.state, []).append(rival)
-    value = next(iter(rivals.values())).best
+    value = next(iter(rivals.values())).gap.first
     figure = number(value, 4 if metric != "perplexity" else 0 if value >= 100 else 2)
     what = f"predicts best: {TITLES[metric]}" if clear else f"has the lowest {TITLES[metric]},"
     yield f"{'Of those with a rank, ' * (len(rivals) < len(comparisons))}{comparisons.runs[0]} {what} {figure}."
     if real := by_state.get("real"):
-        yield _beaten(real, metric, len(comparisons.runs))
+        yield _beaten(real, len(comparisons.runs))
     if chance := by_state.get("chance"):
-        each = [f"{_by(rival, metric, '(')}, {p_equals(rival.item.p_value_holm or 0.0)})" for rival in chance]
+        each = [_higher(rival, f", {p_equals(rival.item.p_value_holm or 0.0)}") for rival in chance]
         yield f"It may be lower by chance than {listed(each)}."
     if untested := by_state.get("untested"):
-        each = [_by(rival, metric) for rival in untested]
+        each = list(map(_higher, untested))
         yield f"It is lower than {listed(each)}; this is not tested: that takes six documents or segments."
     if equal := by_state.get("equal"):
         yield f"Equal within the rounding of scores: {listed([rival.item.second for rival in equal])}."
@@ -302,25 +300,28 @@ def _ranking(comparisons: Comparisons, metric: str, rivals: dict[str, Rival], cl
             yield f"{item.second} has no rank: {_unranked(item, metric)}."
 
 
-def _by(rival: Rival, metric: str, joined: str = "by ") -> str:
-    # A model and how far the best is below it, with two digits that count.
-    if metric != "perplexity":
-        return f"{rival.item.second} {joined}{number(rival.lower)} {TITLES[metric]}"
-    digits = 1 - math.floor(math.log10(max(1e-9, 100 * abs(rival.lower))))
-    return f"{rival.item.second} {joined}{percent(rival.lower, min(2, max(0, digits)))}"
+def _higher(rival: Rival, more: str = "") -> str:
+    # A model and how much higher than the best it is.
+    if rival.gap.metric == "perplexity":
+        return f"{rival.item.second} ({change(rival.gap.difference).removeprefix('+')} higher{more})"
+    return f"{rival.item.second} ({number(rival.gap.difference)} {TITLES[rival.gap.metric]} higher{more})"
 
 
-def _beaten(real: Sequence[Rival], metric: str, models: int) -> str:
+def _beaten(real: Sequence[Rival], models: int) -> str:
     first, most = real[0].item, p_equals(max(rival.item.p_value_holm or 0.0 for rival in real))
     p = most if len(real) == 1 else most.replace("=", "≤")
-    adjusted = f", adjusted for all {models * (models - 1) // 2} pairs"
     unit = first.unit if first.unit == DOCUMENTS else "segments"
-    named = listed([_by(rival, metric) for rival in real])
+    named = listed(list(map(_higher, real)))
     if len(real) > _MOST_NAMED:
-        ends = [choose(real, key=lambda rival: rival.lower) for choose in (min, max)]
-        named = f"{len(real)} models, from {' to '.join(_by(rival, metric) for rival in ends)}"
+        ends = [choose(real, key=lambda rival: rival.gap.difference) for choose in (min, max)]
+        named = f"{len(real)} models, from {' to '.join(map(_higher, ends))}"
     all_real = _ALL_REAL.get(len(real), f"all {len(real)} differences are")
-    return f"It beats {named}; {all_real} real ({p}{adjusted}, {first.units:,} paired {unit})."
+    return f"It beats {named}; {all_real} real ({p}{_adjusted(pairs(models))}, {first.units:,} paired {unit})."
+
+
+def pairs(models: int) -> int:
+    """Return how many pairs a ranking tests: as the best is chosen by the figures, all of them."""
+    return models * (models - 1) // 2
 
 
 def _unranked(item: Comparison, metric: str) -> str:

@@ -52,10 +52,9 @@ def _verdict(result: FilteredDocuments) -> doc.Verdict:
     elif not _is_filter(result):
         text = f"{_all_documents(result)} scored, of {counted(result.bytes, 'byte')}."
     else:
-        documents = f"{share_of(result.stay_documents, result.documents)} of the documents stay"
-        sizes = f"{share_of(result.stay_bytes, result.bytes)} of their bytes"
-        counts = f"{result.stay_documents:,} of {result.documents:,} documents"
-        text = f"{documents}, with {sizes}. These are {counts}, and {result.stay_bytes:,} of {result.bytes:,} bytes."
+        shares = [share_of(result.stay_documents, result.documents), share_of(result.stay_bytes, result.bytes)]
+        documents = f"{result.stay_documents:,} of {counted(result.documents, 'document')} stay ({shares[0]})"
+        text = f"{documents}, with {result.stay_bytes:,} of all {counted(result.bytes, 'byte')} ({shares[1]})."
     return doc.Verdict("fact", text)
 
 
@@ -210,7 +209,8 @@ def _examples(result: FilteredDocuments) -> Iterator[doc.Block]:
     title = _STAYS if _is_filter(result) else "scored"
     parts = []
     for reason, examples in result.examples.items():
-        items = tuple((_about(example), " ".join(example.text.split()) or "(empty)") for example in examples)
+        with_text_first = sorted(examples, key=lambda example: not example.text.strip())
+        items = tuple((_about(example), " ".join(example.text.split()) or "(empty)") for example in with_text_first)
         parts.append(doc.Quotes(title if reason == _STAYS else reason, items))
     yield doc.Gallery(tuple(parts))
 
@@ -237,6 +237,8 @@ def _notes(result: FilteredDocuments) -> Iterator[str]:
             f"{counted(result.stand_in, 'document')} {'was' if one else 'were'} judged by the percentiles of all documents, "
             f"as {'its' if one else 'their'} group has none of its own."
         )
+    if result.stay_empty and _is_filter(result):
+        yield f"What stays includes {counted(result.stay_empty, 'empty document')}; --min-bytes 1 drops empty ones."
     impossible = sum(sums.impossible for sums in result.totals.values())
     if impossible:
         yield f"{counted(impossible, 'token')} had the probability 0: the perplexity of a document with one is infinite."
@@ -245,7 +247,7 @@ def _notes(result: FilteredDocuments) -> Iterator[str]:
     if result.documents:
         yield (
             "Perplexity and bits/byte are of all tokens together, so long documents count for more; half of the documents "
-            "have at most the perplexity of the median document (to an eighth of an octave)."
+            "have at most the perplexity of the median document (given as a range; bins are 9 % wide)."
         )
 
 

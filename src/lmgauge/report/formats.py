@@ -32,6 +32,14 @@ def _figure(value: float, digits: int) -> str:
     return f"{value:,.{digits if digits <= _MOST_DIGITS else 0}f}"
 
 
+def _signed(value: float, digits: int) -> str:
+    # A difference has its sign: one that would be shown as zero has more digits, up to the most there are.
+    if value and round(value, digits) == 0:
+        needed = -math.floor(math.log10(abs(value)))
+        value, digits = (value, needed) if needed <= _MOST_DIGITS else (0.0, digits)
+    return "+" * (value > 0) + _figure(value, digits)
+
+
 def p_value(value: float | None) -> str:
     """Return a p-value; very small ones as a bound."""
     if value is None:
@@ -47,7 +55,7 @@ def p_equals(value: float) -> str:
 
 def change(ratio: float, digits: int = 2) -> str:
     """Return a ratio as a change in per cent; very large ones as they are."""
-    return f"{100 * (ratio - 1):+.{digits}f} %" if ratio < 1e6 else number(ratio)
+    return f"{_signed(100 * (ratio - 1), digits)} %" if ratio < 1e6 else number(ratio)
 
 
 def percent(share: float, digits: int = 2) -> str:
@@ -82,7 +90,7 @@ def probability(value: float, digits: int = 1) -> str:
 
 FORMS: dict[Form, Callable[[float, int], str]] = {
     "number": _figure,
-    "signed": lambda value, digits: "+" * (value > 0) + _figure(value, digits),
+    "signed": _signed,
     "fixed": lambda value, digits: f"{value:,.{digits}f}",
     "percent": percent,
     "change": change,

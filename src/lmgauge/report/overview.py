@@ -13,6 +13,7 @@ from lmgauge.evaluation.overview import GroupMatrix, Overview, group_matrix, ste
 from lmgauge.evaluation.passages import ScoreHistogram
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.numerics.figures import TITLES
+from lmgauge.numerics.intervals import Interval
 from lmgauge.report import audit as audits
 from lmgauge.report import blocks as doc
 from lmgauge.report import comparison, diagnosis, evaluations
@@ -137,13 +138,14 @@ def order_on_page(runs: Sequence[str]) -> list[int]:
 
 def _pairs(compared: Comparisons, *, folded: bool) -> Iterator[doc.Block]:
     # Of each pair its figures, and its verdict where the page does not begin with it; p counts for all pairs of a ranking.
-    tests = len(compared) * len(compared.runs) // 2 if folded else len(compared)
+    tests = comparison.pairs(len(compared.runs)) if folded else len(compared)
     for item in compared:
         if len(compared) > 1:
             verdict = comparison.verdict(item, tests)
             yield doc.Text(verdict.text) if folded else verdict
+        named = f"difference of {item.second} from {item.first}"
         for block in comparison.figures_of(item):
-            yield replace(block, title=comparison.title(item)) if isinstance(block, doc.Table) else block
+            yield replace(block, title=named) if isinstance(block, doc.Table) else block
 
 
 def _ranking_table(overview: Overview, rivals: Mapping[str, comparison.Rival], order: Sequence[int]) -> doc.Table:
@@ -151,40 +153,45 @@ def _ranking_table(overview: Overview, rivals: Mapping[str, comparison.Rival], o
     metric, best = overview.ranked_by, overview.runs[0]
     perplexity = metric == "perplexity"
     digits = 2 if perplexity else 4
-    form: doc.Form = "percent" if perplexity else "number"
-    ranks = [best, *sorted(rivals, key=lambda name: rivals[name].figure)]
+    ranks = [best, *sorted(rivals, key=lambda name: rivals[name].gap.second)]
     names = [overview.runs[i] for i in order]
     results = [overview.diagnoses[i] for i in order]
     ends = [one.evaluation.interval if perplexity else one.interval for one in results]
     rows = [rivals.get(name) for name in names]
     states = [row.state if row else "best" if name == best else "unranked" for name, row in zip(names, rows, strict=True)]
+    changes = [
+        comparison.change_cells(row.gap.difference, row.gap.interval, perplexity=perplexity)
+        if row
+        else (doc.Number(None),) * 2
+        for row in rows
+    ]
     columns = (
         doc.Column("rank", [str(ranks.index(name) + 1) if name in ranks else "–" for name in names]),
         doc.labels("model", names),
         doc.numbers(TITLES[metric], [getattr(one.evaluation, metric) for one in results], digits),
         doc.Column("95 % interval", [doc.between(end, digits) for end in ends], 2),
-        doc.numbers("best is lower by", [row.lower if row else None for row in rows], digits, form),
-        doc.Column("95 % interval", [doc.between(row.interval if row else None, digits, form) for row in rows], 1),
+        doc.Column("difference", [cells[0] for cells in changes]),
+        doc.Column("95 % interval", [cells[1] for cells in changes], 1),
         doc.numbers("p (Holm)", [row.item.p_value_holm if row else None for row in rows], form="p"),
-        doc.Column("difference", [comparison.STATES[state] for state in states], align="left"),
+        doc.Column("verdict", [comparison.STATES[state] for state in states], align="left"),
     )
     where = ", which is not the last step" if step_numbers(names) and best != names[-1] else ""
-    footnote = f"The best is {best}{where}; each other model is compared with it, on the same text."
-    adjusted = "p is adjusted for all pairs of models, as the figures chose the best."
+    footnote = f"The best is {best}{where}; each difference is from it, on the same text."
+    tests = comparison.pairs(len(overview.runs))
+    adjusted = f"p is adjusted for {tests} comparisons, all pairs of models, as the best was picked by these same figures."
     return doc.Table(columns, bold=(names.index(best),), footnotes=(footnote, adjusted))
 
 
 def _differences(overview: Overview, rivals: Mapping[str, comparison.Rival], order: Sequence[int]) -> doc.ChartData:
-    # By how much the best is lower than each other, in the order of the table.
-    best, perplexity = overview.runs[0], overview.ranked_by == "perplexity"
-    scale, unit = (100.0, "%") if perplexity else (1.0, "bits")
-    names = [name for name in (overview.runs[i] for i in order) if name in rivals or name == best]
-    rows = [rivals.get(name) for name in names]
-    ends = [row.interval.mapped(scale.__mul__) if row and row.interval else None for row in rows]
-    series = doc.series("lower", names, [scale * row.lower if row else 0.0 for row in rows], ends)
-    title, y = f"How much lower {best} is", f"{TITLES[overview.ranked_by]} lower by"
-    note = "if the interval includes 0 it may be chance"
-    return doc.differences("difference", title, "model", y, unit, [series], better="", note=note)
+    # How far each is above the best, in the order of the table.
+    best, metric = overview.runs[0], overview.ranked_by
+    rows: list[tuple[str, float, Interval | None]] = []
+    for name in (overview.runs[i] for i in order):
+        if name == best:
+            rows.append((name, float(metric == "perplexity"), None))  # a ratio of 1, or 0 bits
+        elif name in rivals:
+            rows.append((name, rivals[name].gap.difference, rivals[name].gap.interval))
+    return comparison.difference_chart(rows, best, metric)
 
 
 def _by_step(chart: doc.ChartData, names: Sequence[str]) -> doc.ChartData:

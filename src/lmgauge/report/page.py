@@ -20,7 +20,7 @@ from lmgauge.base.escaping import visible_on_page
 from lmgauge.base.files import digest
 from lmgauge.base.version import __version__
 from lmgauge.report import blocks as doc
-from lmgauge.report.chart_values import PAGE_WIDTH, link
+from lmgauge.report.chart_values import PAGE_WIDTH, WIDTH, link
 from lmgauge.report.formats import in_column, in_words
 from lmgauge.report.page_payload import BITS_STEP, KL_STEP, packed, shown_text
 
@@ -182,14 +182,17 @@ class _Renderer:
                 is_open = False
                 yield self._macros.fold_end()
             is_open |= isinstance(run[0], doc.Heading) and run[0].folded
-            first, charts = int(not isinstance(run[0], doc.ChartData)), list(map(self._block, run))
+            first, charts = (
+                int(not isinstance(run[0], doc.ChartData)),
+                [self._block(block, alone=len(run) == 1) for block in run],
+            )
             yield from charts[:first]
             if charts[first:]:
                 yield self._macros.row(charts[first:])
         if is_open:
             yield self._macros.fold_end()
 
-    def _block(self, block: doc.Block) -> Html:
+    def _block(self, block: doc.Block, *, alone: bool = False) -> Html:
         # A block by the macro of its name, which has the block and what is worked out here.
         worked_out: tuple[Any, ...] | None = ()
         match block:
@@ -207,7 +210,7 @@ class _Renderer:
             case doc.Table():
                 worked_out = self._table(block)
             case doc.ChartData():
-                worked_out = self._chart(block)
+                worked_out = self._chart(block, alone=alone)
             case doc.Outputs():
                 worked_out = self._outputs(block)
             case doc.Passages():
@@ -237,19 +240,23 @@ class _Renderer:
             return link(table.cut, label)
         return ""
 
-    def _chart(self, chart: doc.ChartData) -> tuple[Any, ...]:
+    def _chart(self, chart: doc.ChartData, *, alone: bool) -> tuple[Any, ...]:
+        # A chart that stands alone has a second drawing, for where there is room for a wide one.
         from lmgauge.report.charts import specification
         from lmgauge.report.drawing import svg
 
         labels = self._slices.get(_clean(chart.cut), set())
-        spec = specification(chart, width=PAGE_WIDTH, links=bool(labels))
         leading = {link(chart.cut, label) for label in labels}
-        for row in spec["data"]["values"]:
-            if row.get("href") not in leading:  # the page shows no example of it
-                row.pop("href", None)
-        subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
-        drawn = svg(spec)
-        return re.sub(r"[^a-z0-9]+", "-", chart.name.lower()).strip("-"), subtitle, drawn, len(drawn) > _LARGEST_DRAWING
+        drawings = []
+        for width in (PAGE_WIDTH, WIDTH) if alone and self._linked else (PAGE_WIDTH,):
+            spec = specification(chart, width=width, links=bool(labels))
+            for row in spec["data"]["values"]:
+                if row.get("href") not in leading:  # the page shows no example of it
+                    row.pop("href", None)
+            subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
+            drawings.append(svg(spec))
+        is_too_large = len(drawings[0]) > _LARGEST_DRAWING
+        return re.sub(r"[^a-z0-9]+", "-", chart.name.lower()).strip("-"), subtitle, drawings, is_too_large
 
     def _outputs(self, block: doc.Outputs) -> tuple[Any, ...]:
         from lmgauge.report.output_articles import articles

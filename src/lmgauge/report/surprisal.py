@@ -22,8 +22,9 @@ _UNKNOWN = {KINDS[OOV]: "unknown word", KINDS[SPELLED]: "unknown word, spelled"}
 def text_blocks(scored: ScoredText) -> doc.Document:
     """Return the text, a row for each token, and the sums."""
     unknown = [_UNKNOWN.get(kind, "") for kind in scored.kinds]
+    tokens = _named(scored)
     columns = [
-        doc.labels("token", scored.tokens),
+        doc.labels("token", tokens),
         doc.numbers("nats", scored.logprobs, 4, "fixed"),
         doc.Column("probability", [f"{math.exp(logprob):.4g}" for logprob in scored.logprobs]),
     ]
@@ -32,7 +33,16 @@ def text_blocks(scored: ScoredText) -> doc.Document:
     perplexity = "" if scored.perplexity is None else f", perplexity {number(scored.perplexity)}"
     total = f"{counted(len(scored), 'event')}, {number(scored.log_probability)} nats{perplexity}"
     bits = [nats_to_bits(-logprob) for logprob in scored.logprobs]
-    return (*_scored_text(scored), doc.Table(tuple(columns)), *surprisal_chart(scored.tokens, bits), doc.Text(total))
+    return (*_scored_text(scored), doc.Table(tuple(columns)), *surprisal_chart(tokens, bits), doc.Text(total))
+
+
+def _named(scored: ScoredText) -> list[str]:
+    # Tokens, an unknown word with the word: "<unk> (cat)".
+    text, names = scored.text.encode(), []
+    for token, kind, (start, end) in zip(scored.tokens, scored.kinds, scored.spans, strict=True):
+        word = text[start:end].decode(errors="replace").strip() if kind == KINDS[OOV] else ""
+        names.append(f"{token} ({word})" if word and word != token else token)
+    return names
 
 
 def _scored_text(scored: ScoredText) -> doc.Document:
@@ -67,6 +77,8 @@ def word_blocks(words: WordSurprisals) -> doc.Document:
     title = "word" if name == "word" else "text"
     columns = [doc.labels("text", shown["text_id"]), doc.labels(title, shown[title], wraps=True)]
     columns += [doc.labels("region", shown["region"])] if name == "region" else []
+    kept = words.rows.column_names[words.rows.column_names.index("segment") + 1 :]  # fields of the text come last
+    columns += [doc.labels(field, ["" if value is None else str(value) for value in shown[field]]) for field in kept]
     columns.append(doc.numbers("pieces", shown["pieces"], form="count", drop=2))
     columns += [doc.numbers(head, shown[column], 3, "fixed", unit="bits") for column, head in _FIGURES]
     if "log_frequency" in shown:

@@ -35,11 +35,13 @@ def verdict(systems: Systems, width: int = 2) -> doc.Verdict:
     sentences = [f"{best.system} has {_article(systems.metric)} {systems.metric} of {_score(systems, best, width)} on {of}."]
     level: doc.Level = "fact"
     if len(systems) > 1:
-        word = "highest" if systems.higher_is_better else "lowest"
-        sentences[0] = (
-            f"{best.system} has the {word} {systems.metric} of {counted(len(systems), 'system')}: "
-            f"{_score(systems, best, width)} on {of}."
+        word = "high" if systems.higher_is_better else "low"
+        of_all = (
+            f"{word}er {systems.metric} of the two systems"
+            if len(systems) == 2
+            else (f"{word}est {systems.metric} of {len(systems):,} systems")
         )
+        sentences[0] = f"{best.system} has the {of_all}: {_score(systems, best, width)} on {of}."
         sentence, level = _difference(systems, best, width)
         sentences += [sentence] if sentence else []
     if systems.independence:
@@ -77,7 +79,7 @@ def _difference(systems: Systems, best: SystemResult, width: int) -> tuple[str, 
     if best is first:
         subject = subject.replace(f"{name} differs", f"The next best, {name}, differs", 1)
     if other.significant:
-        return f"{subject}: more than chance explains.", "good"
+        return f"{subject}: more than chance would explain.", "good"
     return f"{subject}: chance may explain it.", "unknown"
 
 

@@ -123,11 +123,13 @@ CASES: dict[str, Case] = {
     ),
     "a foreign table of unknown text": (
         lambda s: (s.run(PLAIN), s.foreign(PLAIN)),
-        {"text": None, "events": False, "vocabulary": None, "unseen words": None, "context": None}, False, False, NOTHING,
+        {"text": None, "events": False, "vocabulary": None, "unseen words": None, "context": None, "bits exact": None},
+        False, False, NOTHING,
     ),
     "two foreign tables of unknown text, as many events": (
         lambda s: (s.foreign(PLAIN), s.foreign(PLAIN)),
-        {"text": None, "vocabulary": None, "unseen words": None, "context": None}, False, False, SHARED_EVENTS,
+        {"text": None, "vocabulary": None, "unseen words": None, "context": None, "bits exact": None},
+        False, False, SHARED_EVENTS,
     ),
     "other texts": (
         lambda s: (s.run(PLAIN), s.run(["the dog sat on"])), {"text": False, "events": False}, False, False, NOTHING
@@ -219,6 +221,16 @@ def test_naming_the_text_makes_bits_comparable(shop: Workshop) -> None:
     assert [verdict.comparable for verdict in found.values()] == [False, True, True, True]
     assert any("vocabulary unknown for foreign" in reason for reason in found["perplexity"].reasons)
     assert part == WHOLE
+
+
+def test_nothing_is_exact_of_an_unknown_text(shop: Workshop) -> None:
+    runs = [shop.foreign(PLAIN, unit=3), shop.foreign(PLAIN, unit=3)]
+    facts = gather_facts(runs)
+    [exact] = [one for one in agreements(runs, facts) if one.what == "bits exact"]
+    assert (exact.values, exact.agrees) == (("unknown", "unknown"), None)
+    shown, found, _, _ = told(*runs)
+    assert shown["context"] == ("unknown", "unknown")
+    assert [reason.partition(" for")[0] for reason in found["bits_per_byte"].reasons] == ["text unknown"]
 
 
 def test_a_table_without_line_ends_has_only_the_part_without(shop: Workshop) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.scores.imports.outputs import FRAME, MINICONS
 from tests.scores.imports.parsing import noted, parsed
@@ -83,12 +84,26 @@ def test_one_column_of_several(tmp_path: Path) -> None:
     assert _named(tmp_path, both, "Surprisal_bits") == [[-2 * math.log(2), -4 * math.log(2)]]
 
 
+def test_named_columns_need_no_tokens(tmp_path: Path) -> None:
+    assert _named(tmp_path, "segment,model_a\n0,-2\n0,-1\n1,-3\n", "model_a", "nats") == [[-2.0, -1.0], [-3.0]]
+    path = tmp_path / "bare.csv"
+    path.write_text("model_a\n-2\n-1\n-3\n", encoding="utf-8")
+    logs = open_logs([path], None, "nats", "model_a")
+    [segment] = logs.segments()
+    assert (list(segment.pieces), segment.logprob) == (["", "", ""], [-2.0, -1.0, -3.0])
+    assert any("neither interval nor test" in note for note in logs.log.notes())
+    frame = LogFile(Path("data frame"), pa.table({"doc": ["a", "b"], "model_a": [-2.0, -1.0]}))
+    by_document = open_logs([frame], None, "nats", "model_a")
+    assert [segment.document for segment in by_document.segments()] == ["a", "b"]
+    assert by_document.log.notes() == []
+
+
 @pytest.mark.parametrize(
     ("content", "name", "words"),
     [
         (TWO, "model_a", "does not say the unit of its scores; name the unit with --log-unit"),
         (TWO, "model_c", "names no column 'model_c'; it has 'segment', 'token', 'model_a', 'model b_bits'"),
-        ("x,model_a\n1,-2\n", "model_a", r"names no column of tokens \(token, word\); it has 'x', 'model_a'"),
+        ("x,model_a\n1,-2\n", "model_b", "names no column 'model_b'; it has 'x', 'model_a'"),
         (MINICONS, "model_a", "names no column 'model_a'"),
     ],
 )

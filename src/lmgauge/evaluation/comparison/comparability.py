@@ -182,7 +182,8 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
     stated = [_stated(*of_run) for of_run in zip(runs, totals, apart, vocabularies, strict=True)]
     agree = {what: _same([values[what][1] for values in stated]) for what in stated[0]}
     agree["events"] = all(fact.same_events if fact.spans else fact.same_counts for fact in facts)
-    agree[EXACT] = all(values[EXACT][0] == "yes" for values in stated)
+    exact = [values[EXACT][0] for values in stated]
+    agree[EXACT] = None if "unknown" in exact else exact == ["yes"] * len(exact)
     return tuple(Agreement(what, tuple(values[what][0] for values in stated), same) for what, same in agree.items())
 
 
@@ -204,14 +205,15 @@ def _stated(run: Run, tally: EventSums, apart: int, vocabulary: str) -> dict[str
     size = "" if origin.vocabulary_size is None else f" ({origin.vocabulary_size:,})"
     ends = _line_ends(origin.policy, tally)
     oov = {"closed": "impossible", "unk": "<unk>", "spelled": "spelled"}.get(origin.oov_policy, origin.oov_policy)
+    context = "" if origin.policy.unit == "unknown" else origin.context
     return {
         "text": (text or "unknown", text),
         "events": (f"{tally.total_events:,} {origin.unit}s", ""),
         "vocabulary": ((vocabulary or "unknown") + size, vocabulary),
         "</s> scored": (ends, ends),
         "unseen words": (f"{oov}, {tally.unseen_events:,} events", _known(origin.oov_policy)),
-        "context": (origin.context, "" if origin.policy.unit == "unknown" else origin.context),
-        EXACT: (_exactness(origin, tally, apart), ""),
+        "context": (context or "unknown", context),
+        EXACT: (_exactness(origin, tally, apart, text), ""),
     }
 
 
@@ -232,11 +234,11 @@ def _same(values: Sequence[str]) -> bool | None:
     return len(known) == 1
 
 
-def _exactness(origin: Origin, tally: EventSums, apart: int) -> str:
+def _exactness(origin: Origin, tally: EventSums, apart: int, text: str) -> str:
     reasons = [reason.short for reason in bounds_of(origin, tally)]
     if apart:
         reasons.append(f"spans do not tile the text ({apart:,} times)")
-    return "no: " + ", ".join(reasons) if reasons else "yes"
+    return "no: " + ", ".join(reasons) if reasons else "yes" if text else "unknown"
 
 
 def bounds_of(origin: Origin, tally: EventSums) -> list[BoundReason]:
@@ -263,7 +265,7 @@ def verdicts(first: Run, second: Run, facts: Facts) -> tuple[tuple[Verdict, ...]
     bits_reasons += [
         f"{name}: {'a lower bound only' if tiled else 'not exact'} ({value.removeprefix('no: ')})"
         for name, value in zip(names, by_name[EXACT].values, strict=True)
-        if value != "yes"
+        if value not in ("yes", "unknown")
     ]
     if left_out and not perplexity:
         bits_reasons.append("a protocol leaves out tokens, and so not the same bytes")

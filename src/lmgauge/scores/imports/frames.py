@@ -23,6 +23,9 @@ _SCORE = re.compile(r"(?i)(neg_?log_?prob|surprisal|log_?prob(?:ability)?|score)
 _OPPOSITE = re.compile("(?i)surprisal|neg|nll|loss")
 """Names of columns that may hold surprisals; what else was named as log-probabilities holds these."""
 _BITS = ("base_two", "basetwo", "bits")
+_ONE_SEGMENT = (
+    "no column tells sentences apart (segment, sentence_id): all rows are one segment, so there is neither interval nor test"
+)
 _FIRST = "{:,} first tokens have the score 0, which means no score in minicons; they are left out"
 _ASK = "name the unit with --log-unit nats or --log-unit bits (minicons: nats, with base_two bits)"
 
@@ -96,18 +99,18 @@ def _is_pair(value: Any) -> bool:
 class _Columns(NamedTuple):
     """Which columns of a table are read."""
 
-    token: str
+    token: str | None  # None if the rows are events without a string
     score: str
     groups: tuple[str | None, str | None]  # of documents, and of sentences
     unit: LogUnit | None
 
 
 def _columns(names: Sequence[str], chosen: str = "") -> _Columns | None:
-    # Columns of a table by their names, that of scores as chosen; None if it has no tokens or no scores.
+    # Columns of a table by their names, that of scores as chosen; None if it has no scores, or unasked no tokens.
     own = {name.lower(): name for name in reversed(names)}
     token, *groups = (next((own[name] for name in known if name in own), None) for known in (_TOKENS, _TEXTS, _SENTENCES))
     scores = [name for name in names if (name == chosen if chosen else _SCORE.fullmatch(name))]
-    if token is None or not scores:
+    if not scores or not (token or chosen):
         return None
     units = {name: match[2].lower() for name in scores if (match := _SCORE.fullmatch(name)) and match[2]}
     score = next(iter(units), scores[0])
@@ -120,19 +123,18 @@ def _of_table(file: LogFile, log: Log) -> Iterator[_Sentence]:
     names = file.columns()
     columns = _columns(names, log.column)
     if columns is None:
-        wanted = "columns of tokens (token, word) and scores (surprisal)"
-        if log.column:
-            wanted = "column of tokens (token, word)" if log.column in names else f"column {log.column!r}"
+        wanted = f"column {log.column!r}" if log.column else "columns of tokens (token, word) and scores (surprisal)"
         raise InputError(f"{file.path}: its first line names no {wanted}; it has {first_few(names)}")
     if columns.unit is not None:
         log.remark(f"the unit is {columns.unit}, as the column {visible(columns.score.lower())!r} says")
         log.states(columns.unit, f"column {columns.score.lower()!r}")
+    log.remark(_ONE_SEGMENT, not any(columns.groups))
     column = f", column {visible(columns.score)!r}"
     for (document, _), rows in groupby(file.rows(), lambda row: [name and row.fields[name] for name in columns.groups]):
         part = list(rows)
         places = [f"{file.path}, line {row.number}{column}" for row in part]
         values = [score_of(row.fields[columns.score], place) for row, place in zip(part, places, strict=True)]
-        tokens = [str(row.fields[columns.token]) for row in part]
+        tokens = [str(row.fields[columns.token]) if columns.token else "" for row in part]
         yield f"{file.path}, line {part[0].number}", document and str(document), tokens, values, places
 
 

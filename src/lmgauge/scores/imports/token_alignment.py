@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lmgauge.base.errors import InputError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.option_numbers import shown
 from lmgauge.scores.imports.log import Log, LoggedSegment, printable
 from lmgauge.scores.spans import Piece, approximate, left_out, place, spellings_of
@@ -94,6 +94,8 @@ def _lay_pieces(segment: LoggedSegment, text: bytes, differs: Callable[..., Inpu
         return segment._replace(ends=behind)
     part = without_bos(segment, text)
     if not part.pieces or segment.headless or left_out(part.pieces, text) is not None:
+        if segment.pieces and not any(segment.pieces):
+            raise UsageError(f"{segment.where}: no column has its tokens, so they have no place in a text: leave out --text")
         first = len(segment.pieces) - segment.generated[0] - len(part.pieces)
         at, number, piece = _first_difference(segment.pieces[first:], text)
         raise differs(text, at, f"token {first + number}", piece)
