@@ -77,8 +77,8 @@ def word_blocks(words: WordSurprisals) -> doc.Document:
     title = "word" if name == "word" else "text"
     columns = [doc.labels("text", shown["text_id"]), doc.labels(title, shown[title], wraps=True)]
     columns += [doc.labels("region", shown["region"])] if name == "region" else []
-    kept = words.rows.column_names[words.rows.column_names.index("segment") + 1 :]  # fields of the text come last
-    columns += [doc.labels(field, ["" if value is None else str(value) for value in shown[field]]) for field in kept]
+    fields = words.rows.column_names[words.rows.column_names.index("segment") + 1 :]  # of the text: they come last
+    columns += [doc.labels(field, ["" if value is None else str(value) for value in shown[field]]) for field in fields]
     columns.append(doc.numbers("pieces", shown["pieces"], form="count", drop=2))
     columns += [doc.numbers(head, shown[column], 3, "fixed", unit="bits") for column, head in _FIGURES]
     if "log_frequency" in shown:

@@ -45,8 +45,8 @@ def as_tables(document: Iterable[doc.Block], form: str) -> str:
     tables = [_paired(block) if isinstance(block, doc.Lines) else block for block in document]
     parts = ["\n".join(write(table)) for table in tables if isinstance(table, doc.Table) and table.rows]
     # A sign in the table goes with the words that explain it.
-    told = [block.text for block in tables if isinstance(block, doc.Text) and re.match(r"(?:.*: )?\* ", block.text)]
-    parts += ["\n".join(f"% {readable(text)}" for text in told)] if told and form == "latex" else []
+    notes = [block.text for block in tables if isinstance(block, doc.Text) and re.match(r"(?:.*: )?\* ", block.text)]
+    parts += ["\n".join(f"% {readable(text)}" for text in notes)] if notes and form == "latex" else []
     return "\n\n".join(parts)
 
 
