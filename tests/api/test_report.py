@@ -108,7 +108,7 @@ def test_three_runs_are_ranked_and_checkpoints_stand_in_the_order_of_their_steps
     assert [str(sorted(values).index(value) + 1) for value in values] == list(table.columns[0].cells)
     best = in_order[values.index(min(values))]
     assert made.verdicts[0].text.startswith(best)  # type: ignore[union-attr]
-    assert table.footnotes[0].startswith(f"The best is {best}, which is not the last step; each other model is compared")
+    assert table.footnotes[0].startswith(f"The best is {best}, which is not the last step; each difference is from it")
     gaps = {item["second"]: item["differences"][0]["difference"] for item in made.to_dict()["comparisons"]["comparisons"]}
     lower = dict(zip(in_order, table.columns[4].cells, strict=True))
     for name, ratio in gaps.items():

@@ -128,7 +128,7 @@ def test_what_is_refused(models: dict[str, lmgauge.NgramModel], arguments: dict,
 
 def test_more_that_is_refused(models: dict[str, lmgauge.NgramModel], tmp_path: Path) -> None:
     stream = lmgauge.train("kneser-ney", Corpus.from_strings(TRAIN), order=3, context="stream")
-    with pytest.raises(UsageError, match="context runs on"):
+    with pytest.raises(UsageError, match="context continues from one text to the next"):
         lmgauge.rescore(TEST, {"kn": stream}, weights={"kn": 1})
     with pytest.raises(InputError, match="no such file"):
         lmgauge.rescore(tmp_path / "none", models, weights={"kn": 1})
