@@ -182,13 +182,11 @@ class _Renderer:
                 is_open = False
                 yield self._macros.fold_end()
             is_open |= isinstance(run[0], doc.Heading) and run[0].folded
-            first, charts = (
-                int(not isinstance(run[0], doc.ChartData)),
-                [self._block(block, alone=len(run) == 1) for block in run],
-            )
-            yield from charts[:first]
-            if charts[first:]:
-                yield self._macros.row(charts[first:])
+            written = [self._block(block, alone=len(run) == 1) for block in run]
+            if not isinstance(run[0], doc.ChartData):
+                yield written.pop(0)
+            if written:
+                yield self._macros.row(written)
         if is_open:
             yield self._macros.fold_end()
 

@@ -37,8 +37,9 @@ def show(document: Iterable[doc.Block], *, whole: bool = True, signatures: bool 
     """Print a document on standard output; what a narrow terminal has no room for is named."""
     # A pipe gets rows with a tab between cells, and all columns: see `report.pipe`.
     # document: blocks, in the order of reading; whole: all notes and examples.
-    most, out = sys.maxsize if whole else 1, _terminal()
-    document = brief(document, notes=_MOST_NOTES * most, signatures=whole or signatures, examples=most)
+    out = _terminal()
+    notes, examples = (sys.maxsize, sys.maxsize) if whole else (_MOST_NOTES, 1)
+    document = brief(document, notes=notes, signatures=whole or signatures, examples=examples)
     parts = _Renderer(out).rendered(document) if out is not None else [as_rows(document)]
     for text in parts:
         sys.stdout.write(text)

@@ -28,7 +28,7 @@ class NotThereError(InputError):
 
 
 class RewrittenError(InputError):
-    """Raised when a file changed while it it was read."""
+    """Raised when a file changed while it was read."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name}: changed while it was being read; try again when it no longer changes")
