@@ -15,8 +15,8 @@ from lmgauge.numerics.signature import text_parts
 from lmgauge.scores.context_policy import ContextPolicy
 
 if TYPE_CHECKING:
-    from lmgauge.base.choices import Boundary
     from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.documents import Corpus
 
 
 def normalizer_of(model: LanguageModel) -> str | None:
@@ -93,9 +93,12 @@ class Origin:
         """Return the context policy that `context` names."""
         return ContextPolicy.parse(self.context)
 
-    def after(self, boundary: Boundary | None) -> Origin:
-        """Return the origin of a table whose segments have given text before them."""
-        return self if boundary is None else replace(self, context=str(replace(self.policy, given=boundary)))
+    def after(self, corpus: Corpus | None) -> Origin:
+        """Return the origin of a table of a text whose segments have given text before them, or are turns."""
+        if corpus is None or (corpus.boundary is None and corpus.roles is None):
+            return self
+        turns = "+".join(corpus.roles or ())
+        return replace(self, context=str(replace(self.policy, given=corpus.boundary, turns=turns)))
 
     @property
     def documents_of_table(self) -> str:

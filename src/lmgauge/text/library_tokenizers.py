@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lmgauge.base.errors import InputError, UsageError, needing
 from lmgauge.base.json_text import from_json
 from lmgauge.text.segments import Segments, is_character_start
-from lmgauge.text.tokens import TOKENIZER_FILE, FileTokenizer, TokenizerBase, Tokens, TokenUnit
+from lmgauge.text.tokens import TOKENIZER_FILE, Cut, FileTokenizer, TokenizerBase, Tokens, TokenUnit
 
 if TYPE_CHECKING:
     import tokenizers
@@ -125,7 +125,6 @@ class HuggingFaceTokenizer(FileTokenizer):
             marks = _marks(value)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._tokenizer.encode_special_tokens = True
         with self._library_errors():
             self.strings = _vocabulary_strings(self._tokenizer)
         """The strings of its tokens, by id; "" where an id has none."""
@@ -149,16 +148,21 @@ class HuggingFaceTokenizer(FileTokenizer):
 
     def tokenize(self, segments: Segments) -> Tokens:
         """Return the subwords of `segments`, with byte spans."""
+        ids, counts, span_ends, lossy = self.cut(segments)
+        return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, span_ends, lossy)
+
+    def cut(self, segments: Segments, *, special: bool = False) -> Cut:
+        """Return the ids of `segments`, with byte spans; `special`: what is spelled like a special token is that token."""
         texts = [segments.text(i).decode() for i in range(len(segments))]
         with self._library_errors():
+            self._tokenizer.encode_special_tokens = not special
             encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
             sequences = [encoding.ids for encoding in encodings]
             decoded = self._tokenizer.decode_batch(sequences, skip_special_tokens=False)
         lossy = np.array([text != back for text, back in zip(texts, decoded, strict=True)], bool)
         counts = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
         ids = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=int(counts.sum()))
-        span_ends = self._span_ends(encodings, sequences, ids, counts, segments)
-        return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, span_ends, lossy)
+        return Cut(ids, counts, self._span_ends(encodings, sequences, ids, counts, segments), lossy)
 
     def _span_ends(
         self,

@@ -225,7 +225,7 @@ class Coverage:
             self._without_spans += 1
             return
         sound = self._check_spans(rows)
-        altered = self._check_tokens(rows, block, place) if self._subject is not None else False
+        altered = self._check_tokens(rows, block, place) if self._subject is not None and block.turns is None else False
         if not any(rows.strings.tokens):
             self._without_tokens += 1
         elif sound and not self._policy.leaves_out:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.base.errors import InputError
 from lmgauge.numerics.exact import ExactSums
-from lmgauge.scores import EOS_KIND, ScoreBatch, unescaped
+from lmgauge.scores import ScoreBatch, unescaped
 from lmgauge.text.segments import Segments
 
 Ints = NDArray[np.int64]
@@ -179,7 +179,7 @@ def inexact_rows(table: ScoreBatch, block: Segments | None, *, spaced: bool = Tr
     before = np.full(len(table), int(spaced))
     before[(np.cumsum(table.segment_events) - table.segment_events)[table.segment_events > 0]] = 0
     expected = lengths[table.token_ids] + before
-    is_end = table.kind == EOS_KIND
+    is_end = table.of_no_text()
     expected[is_end] = 0
     starts = table.starts()
     inexact: NDArray[np.bool_] = (table.ends - starts) != expected

@@ -62,6 +62,10 @@ class ScoringOptions:
             except `context`, the length of its windows, and for hf-guide `stride`: 512 or, where windows are no longer
             than that, half a window.
         bos_each_window: begin every window with the BOS token, in the place of its first token.
+        template: conversations: file with a chat template (Jinja) to use in place of the model's own.
+        template_args: conversations: what the template is told, such as enable_thinking=false.
+        end_of_turn: conversations: score the token that ends a turn, too.
+        framing: conversations: score what the template puts before a turn, too, from the end of the turn before.
         tokenizer: how text was cut into the words of an ARPA file or a KenLM binary: whitespace, treebank, character, byte,
             icu, a tokenizer.json or a SentencePiece .model; whitespace if not given.
         normalizer: normalization before that; ccnet: lower case, no accents, 0 for digits, ASCII
@@ -88,6 +92,10 @@ class ScoringOptions:
     reserved: ReservedPolicy | None = None
     protocol: ProtocolName | None = None
     bos_each_window: bool | None = None
+    template: str | os.PathLike[str] | None = None
+    template_args: Sequence[str] | Mapping[str, Any] = ()
+    end_of_turn: bool = True
+    framing: bool = False
     tokenizer: str | os.PathLike[str] | Tokenizer | None = None
     normalizer: NormalizerName | None = None
 
