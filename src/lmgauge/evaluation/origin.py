@@ -85,8 +85,12 @@ class Origin:
     @property
     def loses_white_space_only(self) -> bool:
         """Return True if all that tokens may not give back is white space."""
-        # So the rows of a table tell where they do not.
         return self.unit == "word" and "normalizer" not in self.fingerprints
+
+    @property
+    def rows_tell_losses(self) -> bool:
+        """Return True if the rows of a table tell where its tokens do not give back the text."""
+        return self.loses_white_space_only or self.policy.unit == "conversation"
 
     @property
     def policy(self) -> ContextPolicy:
@@ -121,6 +125,7 @@ _ALTERED = BoundReason(
     "text altered by the tokenizer or read as special tokens",
     "the tokenizer alters some of the text, or reads it as special tokens",
 )
+_TURNS = BoundReason("turns altered by the template", "the chat template, or the tokenizer, alters some of the turns")
 _NORMALIZED = BoundReason(
     "text changed by the normalizer", "the normalizer changes some of the text, which is then easier to predict"
 )
@@ -144,4 +149,6 @@ def lossy_reason(origin: Origin) -> BoundReason:
         return _FIRST
     if "normalizer" in origin.fingerprints:
         return _NORMALIZED
+    if origin.policy.unit == "conversation":
+        return _TURNS
     return _SPACE if origin.loses_white_space_only else _ALTERED

@@ -19,6 +19,8 @@ KINDS = ("token", "oov", "eos", "spelled", "framing")
 TOKEN, OOV, EOS_KIND, SPELLED, FRAMING = range(5)
 SPELLING, SEPARATOR = "spelling", "separator"
 """Optional columns: the parts of `logprob` that are the letters of an unseen word, and the white space before the event."""
+ALTERED = "altered"
+"""Optional column: 1 in the rows of a turn of a conversation that its template or tokens do not give back, else 0."""
 
 _BRACKETED = re.compile("(<+)(?:unk|/?s)(>+)")
 

@@ -130,7 +130,6 @@ def _block(segments: Sequence[Segments], first: int) -> Segments:
         line_numbers=np.array([segment.line(0) for segment in segments], np.int64),
         groups=np.concatenate(groups) if groups else None,
         documents=np.concatenate(documents) if documents else None,
-        turns=None if one.turns is None else [turn for segment in segments for turn in segment.turns or ()],
         labels={label: [name for segment in segments for name in segment.labels[label]] for label in one.labels},
         first=first,
     )

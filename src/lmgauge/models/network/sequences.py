@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.custom import with_given
-from lmgauge.models.network.chat_template import FramedTurn, source_ends
+from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn, source_ends
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.records.records import Strings
-from lmgauge.scores import EOS_KIND, FRAMING, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
+from lmgauge.scores import ALTERED, EOS_KIND, FRAMING, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.distributions.blocks import BlockDistributions
 from lmgauge.scores.distributions.tile import LOWEST, Tile, ready
@@ -91,7 +91,7 @@ class BlockEvents:
             begins=begins,
         )
         if self.kinds is not None:  # a turn may be empty
-            return replace(batch, before=self.before)
+            return replace(batch, before=self.before, extra={ALTERED: np.repeat(lossy.astype(np.float64), counts)})
         return batch if self.before is None else with_given(batch, self.before, self.block)
 
 
@@ -106,7 +106,9 @@ def kinds_of(ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
 def framed_events(block: Segments, turns: Sequence[Turn], tokens: TokenMap, policy: ContextPolicy) -> BlockEvents:
     """Return the events of turns: their contents and what ends them, after what a chat template makes of all before them."""
     # block: its segments are the contents of the turns.
-    framed = [_framed(block, i, turn, tokens) for i, turn in enumerate(turns)]
+    template = tokens.framing
+    assert template is not None
+    framed = [_framed(block, i, turn, template) for i, turn in enumerate(turns)]
     parts = [(turn.before.encode(), turn.content.encode(), turn.end.encode()) for turn in framed]
     sizes = np.array([[len(part) for part in own] for own in parts], np.int64).reshape(-1, 3)
     data = np.frombuffer(b"".join(part for own in parts for part in own), np.uint8)
@@ -117,7 +119,10 @@ def framed_events(block: Segments, turns: Sequence[Turn], tokens: TokenMap, poli
     begin, begins = sizes[owner, 0], starts_of(ends, counts)
     stop = begin + sizes[owner, 1]
     # The cat| sat</s>: what ends at the boundary or before it is given, what begins before the content's end is text.
-    given = ends <= (framing_starts(block, turns, tokens)[owner] if policy.framing else begin)
+    given = ends <= begin
+    if policy.framing:
+        own_starts = (_framing_start(turn, one.before, template) for turn, one in zip(turns, framed, strict=True))
+        given &= ends <= np.fromiter(own_starts, np.int64, len(block))[owner]
     given[firsts[counts > 0]] |= ends[firsts[counts > 0]] <= sizes[counts > 0, 0]  # nothing is shown before the first token
     is_text, is_behind = (ends > begin) & (begins < stop), (ends > begin) & (begins >= stop)
     events = ~given & ~is_behind if policy.end == "none" else ~given
@@ -137,10 +142,9 @@ def framed_events(block: Segments, turns: Sequence[Turn], tokens: TokenMap, poli
     return BlockEvents(block, own_ids[events], counts, spans, lossy, before, kinds)
 
 
-def _framed(block: Segments, i: int, turn: Turn, tokens: TokenMap) -> FramedTurn:
-    assert tokens.framing is not None
+def _framed(block: Segments, i: int, turn: Turn, template: ChatTemplate) -> FramedTurn:
     try:
-        return tokens.framing.frame(turn)
+        return template.frame(turn)
     except InputError as error:
         raise InputError(f"{block.place(i)}: {error}") from error
 
@@ -158,10 +162,14 @@ def _contents_lossy(
     return lossy
 
 
-def framing_starts(block: Segments, turns: Sequence[Turn], tokens: TokenMap) -> NDArray[np.int64]:
-    """Return where in what is shown before each turn the turn before it has ended, bytes, int64 [turns]."""
-    assert tokens.framing is not None
-    return np.array([tokens.framing.framing_start(turn) for turn in turns], np.int64)
+def _framing_start(turn: Turn, before: str, template: ChatTemplate) -> int:
+    # Where in what is shown before a turn its own framing begins, in bytes: behind the end of the turn before.
+    if not turn.at:
+        return 0
+    earlier = Turn(turn.conversation, turn.at - 1)
+    framed = template.frame(earlier) if isinstance(earlier.message["content"], str) else None
+    ended = "" if framed is None else framed.before + framed.content + framed.end
+    return len((ended if ended and before.startswith(ended) else before).encode())
 
 
 def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: bool) -> BlockEvents:

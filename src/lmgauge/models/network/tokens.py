@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lmgauge.base.choices import FirstToken, NgramContext
 from lmgauge.base.decoding import decode
 from lmgauge.base.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.files import read_regular
 from lmgauge.models.protocol import read_config
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, check_largest_id
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CONFIG_KEY = "lmgauge"
 NO_ID = -1
+_LARGEST_TEMPLATE = 1 << 20  # bytes: published ones have up to 20 kB
 
 
 class LineEndTokenizer:
@@ -117,9 +119,9 @@ class TokenMap:
 
     def framed(self, options: ScoringOptions, name: str) -> TokenMap:
         """Return the same for the turns of conversations; itself where no template is known or named."""
-        from lmgauge.models.network.chat_template import ChatTemplate, read_template
+        from lmgauge.models.network.chat_template import ChatTemplate
 
-        source = self.template if options.template is None else read_template(options.template)
+        source = self.template if options.template is None else _read_template(Path(options.template))
         if source is None:
             return self
         if self.trained_here:
@@ -264,6 +266,13 @@ def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name
     raise UsageError(
         f"{name}: was trained by lmgauge, and the folder with its tokens is not to be found: load it with load_model"
     )
+
+
+def _read_template(path: Path) -> str:
+    try:
+        return read_regular(path, _LARGEST_TEMPLATE).decode()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not a chat template: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _distinct(token: str) -> str:
