@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.base.progress import CountedNote
 from lmgauge.base.threads import thread_count
 from lmgauge.models.custom import alone
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
@@ -136,7 +135,7 @@ class NetworkModel(ScoresStrings):
             return [_HAS_TEMPLATE.format(self.label), *self._of_windows()]
         return self._of_windows()
 
-    def _of_windows(self) -> list[CountedNote]:
+    def _of_windows(self) -> list[str]:
         if not self._in_windows or self.context_policy.protocol is not None:
             return []
         without_bos = self.tokens.puts_first == "bos" and not self.context_policy.bos_each

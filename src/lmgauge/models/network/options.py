@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from lmgauge.base.choices import (
 )
 from lmgauge.base.declaration import settings
 from lmgauge.base.errors import UsageError
+from lmgauge.base.json_text import from_json
 from lmgauge.base.option_numbers import Count, check_whole
 
 if TYPE_CHECKING:
@@ -142,11 +144,29 @@ class ScoringOptions:
             context, stream = parse_context(self.context)
             object.__setattr__(self, "context", context)
             object.__setattr__(self, "stream", stream)
+        if isinstance(self.template_args, Mapping):
+            written = (f"{name}={json.dumps(value)}" for name, value in self.template_args.items())
+            object.__setattr__(self, "template_args", tuple(written))
+        _ = self.template_arguments
         for name in DECIDED if self.protocol is not None else ():
             if getattr(self, name) is not None and (name, self.protocol) != ("stride", "hf-guide"):
                 option = "context stream or sentence" if name == "stream" else name.replace("_", "-")
                 raise UsageError(f"{option}: protocol {self.protocol} decides that; leave one of the two out")
         self._check_places()
+
+    @property
+    def template_arguments(self) -> dict[str, Any]:
+        """What a chat template is told, by name: `enable_thinking=false` is False, and what is no JSON is a string."""
+        arguments: dict[str, Any] = {}
+        for one in (self.template_args,) if isinstance(self.template_args, str) else self.template_args:
+            name, equals, value = one.partition("=")
+            if not (equals and name.isidentifier()):
+                raise UsageError(f"template-args {one!r}: write name=value, as in enable_thinking=false")
+            try:
+                arguments[name] = from_json(value)
+            except ValueError:
+                arguments[name] = value
+        return arguments
 
     def _check_places(self) -> None:
         if self.processes is not None:

@@ -127,7 +127,7 @@ class TokenMap:
         if self.trained_here:
             raise UsageError(f"template: {name} was trained here, on text without special tokens: leave the template out")
         where = f"the chat template of {name}" if options.template is None else os.fspath(options.template)
-        arguments = dict(options.template_args)
+        arguments = options.template_arguments
         template = ChatTemplate(source, name=where, tokens=self.named, arguments=arguments, specials=self.specials)
         return replace(self, framing=template)
 
