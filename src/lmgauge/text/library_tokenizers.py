@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -177,9 +177,12 @@ class HuggingFaceTokenizer(FileTokenizer):
         lengths = self._lengths[ids]
         spelled: list[int] = []  # the bytes before the text in each segment that is spelled: 0, or 1, the space that
         # some tokenizers put there; -1 where it is not
+        walked: dict[int, list[int]] = {}  # of a segment with such spaces inside, too, where its tokens end
         for i, own in enumerate(sequences):
             whole, text = b"".join(map(self._pieces.__getitem__, own)), segments.text(i)
             spelled.append(0 if whole == text else 1 if whole == b" " + text else -1)
+            if spelled[-1] < 0 and (own_ends := _walk(map(self._pieces.__getitem__, own), text)) is not None:
+                walked[i] = own_ends
         surplus = np.array(spelled, np.int64)
         begins = np.cumsum(counts) - counts
         ends: NDArray[np.int64] = np.cumsum(lengths)
@@ -193,6 +196,8 @@ class HuggingFaceTokenizer(FileTokenizer):
             character_ends = np.zeros(len(ids), np.int64)
             character_ends[other] = np.fromiter(chain.from_iterable(last), np.int64, int(other.sum()))
             ends[other] = _tiling_byte_ends(character_ends, counts, segments)[other]
+        for i, own_ends in walked.items():
+            ends[begins[i] : begins[i] + counts[i]] = own_ends
         return ends
 
     def detokenize(self, tokens: Sequence[str]) -> str:
@@ -286,6 +291,19 @@ def _spelled(tokens: list[str], marks: tuple[str, str], *, byte_level: bool) -> 
         return [f"{token.removesuffix(last)} ".encode() if token.endswith(last) else token.encode() for token in tokens]
     named = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
     return [named.get(token, token.replace("\u2581", " ").encode()) for token in tokens]
+
+
+def _walk(pieces: Iterable[bytes], text: bytes) -> list[int] | None:
+    # Where pieces end that are the text but for spaces set before some of them, such as behind a special token.
+    # _walk([b"<s>", b" [INST", b"]"], b"<s>[INST]") -> [3, 8, 9]
+    at, ends = 0, []
+    for piece in pieces:
+        own = piece if text.startswith(piece, at) else piece.removeprefix(b" ")
+        if not text.startswith(own, at):
+            return None
+        at += len(own)
+        ends.append(at)
+    return ends if at == len(text) else None
 
 
 def _tiling_byte_ends(character_ends: NDArray[np.int64], counts: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:

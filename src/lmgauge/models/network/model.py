@@ -60,6 +60,7 @@ class NetworkModel(ScoresStrings):
         self.tolerance = engine.tolerance
         self.scores_in_units = not policy.runs_on
         self._segments = self._in_windows = 0
+        self._of_plain_text = False  # whether any text scored last was no conversation
         self.workers: Workers | None = None
 
     @property
@@ -131,7 +132,7 @@ class NetworkModel(ScoresStrings):
                 "these are the harness's figures with add_bos_token=False: without it, its version 0.4.13 also predicts the "
                 "BOS token that this tokenizer puts before each segment"
             ]
-        if self.tokens.template is not None and self.tokens.framing is None and self.context_policy.protocol is None:
+        if self._of_plain_text and self.tokens.template is not None and self.context_policy.protocol is None:
             return [_HAS_TEMPLATE.format(self.label), *self._of_windows()]
         return self._of_windows()
 
@@ -155,6 +156,7 @@ class NetworkModel(ScoresStrings):
             UsageError: a window does not fit into the memory.
         """
         self._segments = self._in_windows = 0
+        self._of_plain_text = False
         threads = thread_count(threads)
         in_groups = partial(events_in_units, tokens=self.tokens, policy=self.context_policy, spans=spans)
         if self.scores_in_units:
@@ -296,6 +298,7 @@ class NetworkModel(ScoresStrings):
             events: of the block.
         """
         jobs: list[Job] = []
+        self._of_plain_text |= events.block.turns is None
         length = self.context_policy.length
         room = None if length is None else length + 1 - len(self._begin())
         begins = np.cumsum(events.counts) - events.counts

@@ -124,7 +124,9 @@ def framed_events(block: Segments, turns: Sequence[Turn], tokens: TokenMap, poli
         own_starts = (_framing_start(turn, one.before, template) for turn, one in zip(turns, framed, strict=True))
         given &= ends <= np.fromiter(own_starts, np.int64, len(block))[owner]
     given[firsts[counts > 0]] |= ends[firsts[counts > 0]] <= sizes[counts > 0, 0]  # nothing is shown before the first token
-    is_text, is_behind = (ends > begin) & (begins < stop), (ends > begin) & (begins >= stop)
+    # A character that several tokens share may be the first one's.
+    is_text = (ends > begin) & ((begins < stop) | (ends == stop))
+    is_behind = (ends > begin) & ~is_text
     events = ~given & ~is_behind if policy.end == "none" else ~given
     own_ids, of = tokens.own_ids[ids], owner[events]
     spans, counts = np.clip((ends - begin)[events], 0, sizes[of, 1]), np.bincount(of, minlength=len(block))
