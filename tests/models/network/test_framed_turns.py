@@ -14,6 +14,7 @@ from tests.models.network.conftest import SIZES, TEXT
 import lmgauge
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.network.sequences import _cut_turns
 from lmgauge.models.network.torch.model import NeuralModel
 from lmgauge.scores import EOS_KIND, FRAMING, TOKEN, ScoreBatch
 from lmgauge.scores.context_policy import EventContexts
@@ -231,3 +232,23 @@ def test_errors_are_of_a_line() -> None:
         lmgauge.evaluate(model, texts=["a"], end_of_turn=False)
     with pytest.raises(UsageError, match="first-token"):
         NeuralModel.wrap(network(len(fast)), tokenizer(), ScoringOptions(first_token="eos")).framed()
+
+
+@pytest.mark.parametrize("takes_spaces", [False, True])
+def test_turns_cut_together_are_turns_cut_one_by_one(*, takes_spaces: bool) -> None:
+    from tokenizers import AddedToken
+
+    fast = tokenizer()
+    # Some tokenizers let what ends a turn take the white space behind it: then it ends elsewhere if more comes.
+    fast.add_special_tokens({"additional_special_tokens": [AddedToken("<|im_end|>", rstrip=takes_spaces, special=True)]})
+    own = NeuralModel.wrap(network(len(fast)), fast).framed().tokenizer
+    texts = ["<|im_start|>a cat<|im_end|>"]
+    for more in ("\nthe<|im_end|>", " \n mat 🙂<|im_end|>", "", "<|im_start|>a day"):
+        texts.append(texts[-1] + more)
+    texts += ["", "nobody<|im_end|>", "株<|im_end|>"]
+    last = ["<|im_end|>" if text.endswith("<|im_end|>") else "" for text in texts]
+    together = _cut_turns([text.encode() for text in texts], last, own)
+    each = [own.cut(next(iter(Corpus.from_strings([text]))), special=True) for text in texts]  # type: ignore[attr-defined]
+    assert together.ids.tolist() == [i for one in each for i in one.ids.tolist()]
+    assert together.span_ends.tolist() == [end for one in each for end in one.span_ends.tolist()]
+    assert together.counts.tolist() == [len(one.ids) for one in each]

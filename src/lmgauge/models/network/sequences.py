@@ -24,6 +24,7 @@ from lmgauge.scores.distributions.tile import LOWEST, Tile, ready
 from lmgauge.text.conversations import Turn
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
+from lmgauge.text.tokens import Cut, Tokenizer
 from lmgauge.text.vocabulary import EOS, UNK
 from lmgauge.text.work_units import in_units
 
@@ -111,10 +112,7 @@ def framed_events(block: Segments, turns: Sequence[Turn], tokens: TokenMap, poli
     framed = [_framed(block, i, turn, template) for i, turn in enumerate(turns)]
     parts = [(turn.before.encode(), turn.content.encode(), turn.end.encode()) for turn in framed]
     sizes = np.array([[len(part) for part in own] for own in parts], np.int64).reshape(-1, 3)
-    data = np.frombuffer(b"".join(part for own in parts for part in own), np.uint8)
-    bounds = np.cumsum(sizes.sum(1))
-    whole = Segments(data, bounds - sizes.sum(1), bounds, block.source)
-    ids, counts, ends, lossy = tokens.tokenizer.cut(whole, special=True)  # type: ignore[attr-defined]
+    ids, counts, ends, lossy = _cut_turns([b"".join(own) for own in parts], [turn.end for turn in framed], tokens.tokenizer)
     owner, firsts = np.repeat(np.arange(len(block)), counts), np.cumsum(counts) - counts
     begin, begins = sizes[owner, 0], starts_of(ends, counts)
     stop = begin + sizes[owner, 1]
@@ -135,13 +133,49 @@ def framed_events(block: Segments, turns: Sequence[Turn], tokens: TokenMap, poli
     kinds[last[is_behind[events][last]]] = EOS_KIND
     crossing = np.bincount(owner[is_text & (begins < begin)], minlength=len(block)) > 0
     before = GivenTokens(own_ids[given], np.bincount(owner[given], minlength=len(block)), sizes[:, 0], crossing)
-    lossy = lossy & _contents_lossy(framed, block, tokens, lossy)
+    lossy = lossy & _contents_lossy(framed, tokens, lossy)
     for i, (_, content, _) in enumerate(parts):
         if (source := block.text(i)) != content:
             lossy[i] = True
             spans[of == i] = source_ends(content, source, spans[of == i])
     spans[last] = (block.ends - block.starts)[counts > 0]
     return BlockEvents(block, own_ids[events], counts, spans, lossy, before, kinds)
+
+
+def _cut_turns(texts: Sequence[bytes], last: Sequence[str], tokenizer: Tokenizer) -> Cut:
+    # Cut the renderings of turns into tokens, one that the next begins with together with that: the special token that it
+    # ends with cuts all text in two, whatever comes behind. last: what ends each turn.
+    #   <u>Hi<a>Yes</s>   <u>Hi<a>Yes</s><u>So<a>No</s>   the first is the first 5 tokens of the second
+    following = [*texts[1:], b""]
+    heads = [i for i, end in enumerate(last) if not (end and following[i].startswith(texts[i]))]
+    cut = _cut_texts([texts[i] for i in heads], tokenizer)
+    bounds = np.cumsum(cut.counts)
+    parts: list[slice] = []
+    own: dict[int, int] = {}  # a special token that takes the white space behind it does not end with its turn
+    for i, head in enumerate(np.searchsorted(heads, np.arange(len(texts))).tolist()):
+        begin, end = int(bounds[head] - cut.counts[head]), int(bounds[head])
+        if heads[head] != i:
+            end = begin + int(np.searchsorted(cut.span_ends[begin:end], len(texts[i]))) + 1
+            if cut.span_ends[end - 1] != len(texts[i]):
+                own[i] = len(own)
+        parts.append(slice(begin, end))
+    if not own and len(heads) == len(texts):
+        return cut
+    lossy = cut.lossy[np.searchsorted(heads, np.arange(len(texts)))]
+    ids, ends = [cut.ids[part] for part in parts], [cut.span_ends[part] for part in parts]
+    alone = _cut_texts([texts[i] for i in own], tokenizer)
+    for i, at in own.items():
+        begin = int(alone.counts[:at].sum())
+        part = slice(begin, begin + int(alone.counts[at]))
+        ids[i], ends[i], lossy[i] = alone.ids[part], alone.span_ends[part], alone.lossy[at]
+    return Cut(np.concatenate(ids), np.array([len(one) for one in ids], np.int64), np.concatenate(ends), lossy)
+
+
+def _cut_texts(texts: Sequence[bytes], tokenizer: Tokenizer) -> Cut:
+    each = Strings.of(texts)
+    segments = Segments(np.frombuffer(each.data, np.uint8), each.starts, each.ends, "")
+    cut: Cut = tokenizer.cut(segments, special=True)  # type: ignore[attr-defined]
+    return cut
 
 
 def _framed(block: Segments, i: int, turn: Turn, template: ChatTemplate) -> FramedTurn:
@@ -151,16 +185,13 @@ def _framed(block: Segments, i: int, turn: Turn, template: ChatTemplate) -> Fram
         raise InputError(f"{block.place(i)}: {error}") from error
 
 
-def _contents_lossy(
-    framed: Sequence[FramedTurn], block: Segments, tokens: TokenMap, whole: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _contents_lossy(framed: Sequence[FramedTurn], tokens: TokenMap, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
     # Which contents the tokens do not give back, of those turns that they do not give back with their framing.
     lossy = np.zeros(len(framed), bool)
     if whole.any():
-        contents = Strings.of([framed[i].content.encode() for i in np.flatnonzero(whole).tolist()])
-        data = np.frombuffer(contents.data, np.uint8)
-        alone = Segments(data, contents.starts, contents.ends, block.source)
-        lossy[whole] = tokens.tokenizer.cut(alone, special=True).lossy  # type: ignore[attr-defined]
+        lossy[whole] = _cut_texts(
+            [framed[i].content.encode() for i in np.flatnonzero(whole).tolist()], tokens.tokenizer
+        ).lossy
     return lossy
 
 
