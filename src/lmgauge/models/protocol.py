@@ -33,7 +33,6 @@ T = TypeVar("T")
 NGRAM_MODEL_TYPE = "lmgauge-ngram"
 MIXTURE_MODEL_TYPE = "lmgauge-mixture"
 CACHE_MODEL_TYPE = "lmgauge-cache"
-CLASS_MODEL_TYPE = "lmgauge-class-ngram"
 SPELLING_FOLDER = "spelling"
 """Inside the folder of a model: how its unseen words are spelled."""
 OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
