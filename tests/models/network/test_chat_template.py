@@ -6,6 +6,8 @@ import json
 import pickle
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -549,6 +551,14 @@ def test_arguments_are_variables_and_come_before_tokens() -> None:
 def test_a_template_goes_to_another_process() -> None:
     again = pickle.loads(pickle.dumps(template("qwen-3")))
     assert again.frame(Turn(TALK, 3)) == template("qwen-3").frame(Turn(TALK, 3))
+
+
+def test_jinja_is_loaded_where_there_is_a_template() -> None:
+    program = (
+        "import sys, lmgauge.models.network.chat_template as m; a = 'jinja2' in sys.modules; m.ChatTemplate('', name='')"
+    )
+    program += "; sys.exit(a or 'jinja2' not in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_what_one_rendering_costs_does_not_burden_the_next() -> None:

@@ -93,6 +93,9 @@ class NetworkModel(ScoresStrings):
         model.context_policy = policy_of_turns(policy, options, tokens.framing.digest)
         return model.made_from(self, type(self).framed)
 
+    def count_events(self, block: Segments) -> NDArray[np.int64] | None:
+        return block_events(block, self.tokens, self.context_policy, spans=False).counts if self.tokens.framing else None
+
     def takes(self, option: str) -> bool:
         return option not in ("bos", *OF_TEXT)
 
@@ -148,17 +151,7 @@ class NetworkModel(ScoresStrings):
             yield from batches
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block of segments.
-
-        Args:
-            block: the segments.
-            spans: whether to fill the column `ends`, in bytes.
-
-        Raises:
-            InputError: the text has a reserved token that is refused.
-            ModelFileError: the network gives NaN.
-            UsageError: a window does not fit into the memory.
-        """
+        """Return the batch of one block of segments; see `score`."""
         return next(self.score([block], spans=spans))
 
     def distributions(
