@@ -163,6 +163,10 @@ class Traits(Protocol):
         """Return the same model for the turns of conversations: itself where the contents alone are its text."""
         return cast("LanguageModel", self)
 
+    def count_events(self, block: Segments) -> NDArray[np.int64] | None:
+        """Return how many events each segment has, int64 [segments]; None where they are what its tokenizer makes."""
+        return None
+
     @default
     def raw(self) -> LanguageModel | None:
         """The same model without the chat template that it sets turns into; None where it sets them into none."""

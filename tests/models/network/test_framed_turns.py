@@ -308,3 +308,10 @@ def test_events_tile_the_content_and_all_tokens_are_shown_or_scored(name: str, *
             if not fallback:  # whose first space is lost where it is decoded
                 assert turn.content in text  # a token may begin before the content, or end behind it
                 assert lossy == (turn.content != source)
+
+
+def test_a_network_without_a_template_says_so() -> None:
+    model = NeuralModel.wrap(network(len(tokenizer())), tokenizer(None))
+    result = lmgauge.evaluate(model, Corpus.from_conversations(CONVERSATIONS))
+    assert any("--template FILE" in note for note in result.notes)
+    assert "template=" not in result.context
