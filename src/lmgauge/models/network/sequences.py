@@ -17,7 +17,7 @@ from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn, sourc
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.records.records import Strings
-from lmgauge.scores import ALTERED, EOS_KIND, FRAMING, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
+from lmgauge.scores import ALTERED, EOS_KIND, FRAMING, OOV, TOKEN, GivenTokens, ScoreBatch, TokenStrings, starts_of
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.distributions.blocks import BlockDistributions
 from lmgauge.scores.distributions.tile import LOWEST, Tile, ready
@@ -27,6 +27,8 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Cut, Tokenizer
 from lmgauge.text.vocabulary import EOS, UNK
 from lmgauge.text.work_units import in_units
+
+Ids = NDArray[np.int64]
 
 if TYPE_CHECKING:
     from lmgauge.models.network.model import NetworkModel
@@ -62,7 +64,7 @@ class BlockEvents:
     def batch(
         self,
         logprob: NDArray[np.float64],
-        tokens: TokenMap,
+        strings: TokenStrings,
         unscored: NDArray[np.bool_] | None = None,
         *,
         with_bytes: bool = False,
@@ -84,7 +86,7 @@ class BlockEvents:
             segments=np.arange(self.block.first, self.block.first + len(self.block), dtype=np.int64),
             segment_events=counts,
             token_ids=ids,
-            strings=tokens.vocabulary,
+            strings=strings,
             logprob=logprob,
             kind=kind,
             ends=ends,
@@ -104,42 +106,57 @@ def kinds_of(ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
     return kind
 
 
-def framed_events(block: Segments, turns: Sequence[Turn], tokens: TokenMap, policy: ContextPolicy) -> BlockEvents:
+def framed_events(block: Segments, template: ChatTemplate, tokens: TokenMap, policy: ContextPolicy) -> BlockEvents:
     """Return the events of turns: their contents and what ends them, after what a chat template makes of all before them."""
     # block: its segments are the contents of the turns.
-    template = tokens.framing
-    assert template is not None
-    framed = [_framed(block, i, turn, template) for i, turn in enumerate(turns)]
+    framed = framed_turns(block, template)
+    texts = [(turn.before + turn.content + turn.end).encode() for turn in framed]
+    ids, counts, ends, lossy = _cut_turns(texts, [turn.end for turn in framed], tokens.tokenizer)
+    lossy = lossy & _contents_lossy(framed, tokens, lossy)
+    cut = Cut(tokens.own_ids[ids].astype(np.int64), counts, ends, lossy)
+    return lay_turns(block, framed, cut, template, policy)[0]
+
+
+def framed_turns(block: Segments, template: ChatTemplate) -> list[FramedTurn]:
+    """Return the turns of a block as a model meets them."""
+    return [_framed(block, i, turn, template) for i, turn in enumerate(block.turns or ())]
+
+
+def lay_turns(
+    block: Segments, framed: Sequence[FramedTurn], cut: Cut, template: ChatTemplate, policy: ContextPolicy
+) -> tuple[BlockEvents, NDArray[np.bool_]]:
+    """Return the events of turns, and which of their tokens these are, bool [tokens]."""
+    # cut: the tokens of all that each turn's model meets, with lmgauge's ids; lossy: which contents they do not give back.
     parts = [(turn.before.encode(), turn.content.encode(), turn.end.encode()) for turn in framed]
     sizes = np.array([[len(part) for part in own] for own in parts], np.int64).reshape(-1, 3)
-    ids, counts, ends, lossy = _cut_turns([b"".join(own) for own in parts], [turn.end for turn in framed], tokens.tokenizer)
+    _, counts, ends, lossy = cut
+    ids = cut.ids.astype(np.uint32)
     owner, firsts = np.repeat(np.arange(len(block)), counts), np.cumsum(counts) - counts
     begin, begins = sizes[owner, 0], starts_of(ends, counts)
     stop = begin + sizes[owner, 1]
     # The cat| sat</s>: what ends at the boundary or before it is given, what begins before the content's end is text.
     given = ends <= begin
     if policy.framing:
-        own_starts = (_framing_start(turn, one.before, template) for turn, one in zip(turns, framed, strict=True))
-        given &= ends <= np.fromiter(own_starts, np.int64, len(block))[owner]
+        turns = zip(block.turns or (), framed, strict=True)
+        given &= ends <= np.array([_framing_start(turn, one.before, template) for turn, one in turns], np.int64)[owner]
     given[firsts[counts > 0]] |= ends[firsts[counts > 0]] <= sizes[counts > 0, 0]  # nothing is shown before the first token
     # A character that several tokens share may be the first one's.
     is_text = (ends > begin) & ((begins < stop) | (ends == stop))
     is_behind = (ends > begin) & ~is_text
     events = ~given & ~is_behind if policy.end == "none" else ~given
-    own_ids, of = tokens.own_ids[ids], owner[events]
+    of = owner[events]
     spans, counts = np.clip((ends - begin)[events], 0, sizes[of, 1]), np.bincount(of, minlength=len(block))
-    kinds = np.where(is_text, np.where(own_ids == UNK, OOV, TOKEN), FRAMING).astype(np.uint8)[events]
+    kinds = np.where(is_text, np.where(ids == UNK, OOV, TOKEN), FRAMING).astype(np.uint8)[events]
     last = (np.cumsum(counts) - 1)[counts > 0]
     kinds[last[is_behind[events][last]]] = EOS_KIND
     crossing = np.bincount(owner[is_text & (begins < begin)], minlength=len(block)) > 0
-    before = GivenTokens(own_ids[given], np.bincount(owner[given], minlength=len(block)), sizes[:, 0], crossing)
-    lossy = lossy & _contents_lossy(framed, tokens, lossy)
+    before = GivenTokens(ids[given], np.bincount(owner[given], minlength=len(block)), sizes[:, 0], crossing)
     for i, (_, content, _) in enumerate(parts):
         if (source := block.text(i)) != content:
             lossy[i] = True
             spans[of == i] = source_ends(content, source, spans[of == i])
     spans[last] = (block.ends - block.starts)[counts > 0]
-    return BlockEvents(block, own_ids[events], counts, spans, lossy, before, kinds)
+    return BlockEvents(block, ids[events], counts, spans, lossy, before, kinds), events
 
 
 def _cut_turns(texts: Sequence[bytes], last: Sequence[str], tokenizer: Tokenizer) -> Cut:
@@ -208,7 +225,7 @@ def _framing_start(turn: Turn, before: str, template: ChatTemplate) -> int:
 def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: bool) -> BlockEvents:
     """Return the events of a block under a policy of what ends a segment."""
     if tokens.framing is not None and block.turns is not None:
-        return framed_events(block, block.turns, tokens, policy)
+        return framed_events(block, tokens.framing, tokens, policy)
     encoded = encode(block, tokens.tokenizer, tokens.vocabulary, bos=False, reserved=tokens.reserved, spans=spans)
     before: GivenTokens | None = None
     if block.given_starts is not None:
@@ -237,6 +254,29 @@ def events_in_units(
     """Yield the events of blocks in groups of enough text to fill batches."""
     # blocks: of a text, in order.
     return in_units((block_events(block, tokens, policy, spans=spans) for block in blocks), attrgetter("block"))
+
+
+def jobs_of_turns(turns: Iterable[tuple[Ids, Ids]], first: int) -> Iterator[Job]:
+    """Yield the jobs of turns: of each the network's ids that are shown before it, and its own, int64 each."""
+    # A turn that continues all that was shown for the turn before it is predicted in one go with that: most templates
+    # leave earlier turns as they are. Of what is between them nothing is an event.
+    #   shown  <u>Hi<a>                  events Yes</s>   one job: <u>Hi<a>Yes</s><u>So<a>No</s>
+    #   shown  <u>Hi<a>Yes</s><u>So<a>   events No</s>    wanted:            1  1  0 0 0  1  1
+    shown, wanted = np.zeros(0, np.int64), np.zeros(0, bool)
+
+    def job(segment: int) -> Iterator[Job]:
+        if wanted.any():
+            at = int(wanted.argmax())
+            yield Job(shown[:-1], shown[at:], segment, wanted=None if wanted[at:].all() else wanted[at:])
+
+    segment = first
+    for segment, (before, ids) in enumerate(turns, first):
+        if not (len(before) >= len(shown) > 0 and np.array_equal(before[: len(shown)], shown)):
+            yield from job(segment - 1)
+            wanted = wanted[:0]
+        wanted = np.concatenate((wanted, np.zeros(len(before) - len(wanted), bool), np.ones(len(ids), bool)))
+        shown = np.concatenate((before, ids))
+    yield from job(segment)
 
 
 def asked_of(jobs: Sequence[Job], events: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -61,7 +61,7 @@ class GgufTokenizer(TokenizerBase):
         for i in range(len(segments)):
             text = segments.text(i)
             tokens = self._network.tokenize(text, special=special) if text else []
-            pieces = list(map(self._piece, tokens))
+            pieces = self._named_pieces(tokens) if special else list(map(self._piece, tokens))
             ends = place(pieces, text)
             lossy[i] = ends is None
             spans += approximate(pieces, text) if ends is None else ends
@@ -92,6 +92,16 @@ class GgufTokenizer(TokenizerBase):
     def _spelled(self, tokens: Sequence[int]) -> bytes:
         return b"".join(map(self._piece, tokens))
 
+    def _named_pieces(self, tokens: Sequence[int]) -> list[bytes]:
+        # The bytes of tokens with the names of special ones. The space before the first word is set behind these, too.
+        pieces, opens = [], self._adds_space
+        for token in tokens:
+            piece = self._piece(token)
+            own = piece.removeprefix(b" ") if opens else piece
+            pieces.append(own if piece else self._network.piece(token, special=True))
+            opens = self._adds_space and not piece
+        return pieces
+
     def _piece(self, token: int) -> bytes:
         piece = self._pieces.get(token)
         if piece is None:
@@ -116,7 +126,15 @@ def gguf_tokens(network: GgufNetwork) -> TokenMap:
     except InputError as error:
         raise ModelFileError(f"{network.path}: its vocabulary cannot be used: {error}") from error
     before = (ids[BOS],) if network.adds_bos else ()
-    return TokenMap(tokenizer, vocabulary, np.array([*ids, *others], np.int64), around=(before, ()))
+    of_templates = zip(("unk_token", "bos_token", "eos_token"), ids, strict=True)
+    return TokenMap(
+        *(tokenizer, vocabulary, np.array([*ids, *others], np.int64)),
+        around=(before, ()),
+        template=chat_template(network.path),
+        named={name: strings[token] for name, token in of_templates if token != NO_ID},
+        # Added tokens that are not names, such as two line ends, end no turn.
+        specials=frozenset(s for token, s in enumerate(strings) if s.strip("▁ \t\n") and network.is_special(token)),
+    )
 
 
 def distinct_names(strings: Sequence[str]) -> list[str]:
@@ -134,6 +152,17 @@ def distinct_names(strings: Sequence[str]) -> list[str]:
         taken.add(name)
         names.append(name)
     return names
+
+
+def chat_template(path: Path) -> str | None:
+    """Return the chat template in a GGUF file's header, the default one if it has several; None if it has none."""
+    value = dict(_settings(path)).get(b"tokenizer.chat_template", b"")
+    if not value.startswith(_KIND.pack(_STRING)):
+        return None
+    try:
+        return value[_KIND.size + _LENGTH.size :].decode()
+    except UnicodeDecodeError as error:
+        raise ModelFileError(f"{path}: its chat template is not text: {error.reason}") from error
 
 
 def tokenizer_digest(path: Path) -> str:

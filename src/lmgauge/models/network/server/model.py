@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import PurePath
@@ -21,21 +24,30 @@ from lmgauge.base.errors import UsageError
 from lmgauge.base.files import digest
 from lmgauge.base.threads import map_in_order
 from lmgauge.models.custom import with_given
-from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn
+from lmgauge.models.network.options import ScoringOptions, policy_of_turns
+from lmgauge.models.network.sequences import framed_turns, lay_turns
 from lmgauge.models.network.server.http import Endpoint, ServerError
-from lmgauge.models.network.server.server import Server
+from lmgauge.models.network.server.server import Server, locate_rendered
+from lmgauge.models.network.tokens import chat_template, special_names
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import TOKEN, GivenTokens, ScoreBatch, Strings, TokenStrings
 from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.imports.log import LoggedSegment
 from lmgauge.text.segments import Segments
-from lmgauge.text.tokens import Tokens, TokenUnit
-from lmgauge.text.vocabulary import Vocabulary
+from lmgauge.text.tokens import Cut, Tokens, TokenUnit
+from lmgauge.text.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
 
 # Requests at a time: servers compute them together.
 _AT_A_TIME = 4
 # Servers compute in sixteen bits and in batches of whoever asks: rows come out a little different the next time.
 _TOLERANCE = 0.1
 _MOST_NAMES = 5
+_HEADS = {
+    "twice": "the BOS token stands twice before {}, as the server sets one and the chat template too: name it with "
+    "--template-args bos_token=",
+    "foreign": "the server sets a BOS token before {}, which the chat template does not, and cannot be told not to",
+}
 _SPECIAL = re.compile(r"</?s>|<(unk|pad|mask|bos|eos)>|<\|[^\s|<>]+\|>")
 
 
@@ -68,6 +80,17 @@ class UnknownVocabulary(Vocabulary):
 
     def __repr__(self) -> str:
         return "UnknownVocabulary()"
+
+
+@contextmanager
+def _naming(block: Segments, i: int) -> Iterator[None]:
+    # Say of which segment an error is.
+    try:
+        yield
+    except ServerError as error:
+        too_long = error.status in (400, 413) and re.search("context|length|too long|tokens", error.reason)
+        hint = "; cut the text into shorter segments, or start the server with a longer context" if too_long else ""
+        raise ServerError(f"{block.source}, line {block.line(i)}: {error}{hint}", error.status) from error
 
 
 def _segments(count: int) -> str:
@@ -120,6 +143,8 @@ class CompletionsModel(ScoresStrings):
     tolerance = _TOLERANCE
     options: ScoringOptions
     progress: Callable[[int], None]
+    raw: CompletionsModel | None = None
+    framing: ChatTemplate | None = None
 
     def __init__(self, server: Server, policy: ContextPolicy, options: ScoringOptions) -> None:
         self.server, self.context_policy, self.options = server, policy, options
@@ -128,6 +153,8 @@ class CompletionsModel(ScoresStrings):
         # Who writes tables knows the strings of a batch by their identity, which no later batch may get.
         self._strings: list[TokenStrings] = []
         self._altered, self._special = 0, list[str]()
+        # Of turns: special tokens that have names, what the server sets before each by itself, segments that begin wrongly.
+        self._specials, self._added, self._heads = set[str](), None, Counter[str]()
         self._identity = json.dumps(server.identity(), sort_keys=True, default=str)
         self.vocabulary: Vocabulary = UnknownVocabulary(self._identity)
         self.tokenizer = ServerTokenizer(self.vocabulary.fingerprint[:6])
@@ -135,7 +162,22 @@ class CompletionsModel(ScoresStrings):
     def takes(self, option: str) -> bool:
         return option == "bos" or super().takes(option)
 
-    @cached_property
+    def framed(self) -> CompletionsModel:
+        """Return the same model for the turns of conversations, set into a chat template; itself where none is known."""
+        source, named = self.server.template()
+        framing = chat_template(self.options, self.label, source, named, None)
+        if framing is None:
+            return self
+        model = copy(self)
+        model.server, added = self.server.adding_nothing()
+        model.raw, model.framing, model._strings = self, framing, []
+        model.context_policy = policy_of_turns(self.context_policy, self.options, framing.digest)
+        told = {**named, **self.options.template_arguments}
+        model._specials = {str(value) for name, value in told.items() if name.endswith("_token")}
+        model._added = None if added is None else str(told.get("bos_token", added))
+        return model
+
+    @property
     def fingerprint(self) -> str:
         """Return SHA-256 over what the server tells of the model, and the policy; the weights are not to be seen."""
         return digest(["server", self._identity, str(self.context_policy), self.server.before])
@@ -150,14 +192,24 @@ class CompletionsModel(ScoresStrings):
             names = ", ".join(sorted(set(self._special))[:_MOST_NAMES])
             where = f"names of special tokens ({names}) stand in {_segments(len(self._special))}"
             notes.append(f"{self.label}: {where}; the server may read them as those tokens")
+        notes += [
+            f"{self.label}: {words.format(_segments(self._heads[head]))}"
+            for head, words in _HEADS.items()
+            if self._heads[head]
+        ]
         return notes
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order."""
         at_a_time = max(threads or 0, _AT_A_TIME)
-        self._altered, self._special = 0, []
+        self._altered, self._special, self._heads = 0, [], Counter()
         try:
             for block in segments:
+                if self.framing is not None and block.turns is not None:
+                    batch = self._batch_of_turns(block, self.framing, at_a_time)
+                    self._strings.append(batch.strings)
+                    yield batch
+                    continue
                 if block.given_starts is not None and block.boundary == "apart":
                     raise UsageError(
                         f"{self.label}: a server cuts given text and what comes after it as one text; leave out --boundary"
@@ -205,12 +257,8 @@ class CompletionsModel(ScoresStrings):
             source += b"\n"
         if not source:
             return _Scored([], np.zeros(0), np.zeros(0, np.int64), False)
-        try:
+        with _naming(block, i):
             located = self.server.locate((before + source).decode())
-        except ServerError as error:
-            too_long = error.status in (400, 413) and re.search("context|length|too long|tokens", error.reason)
-            hint = "; cut the text into shorter segments, or start the server with a longer context" if too_long else ""
-            raise ServerError(f"{block.source}, line {block.line(i)}: {error}{hint}", error.status) from error
         behind = located.behind(len(before))
         shown = [_shown(piece) for piece in located.pieces[: len(located.pieces) - len(behind.pieces)]]
         # The first token's bytes go to the event after it.
@@ -229,6 +277,43 @@ class CompletionsModel(ScoresStrings):
         bound = unscored or not located.exact or bool(special)
         logprob = np.array(scored.logprob, np.float64)
         return _Scored(strings, logprob, ends, bound, not located.exact, special, shown, behind.crosses)
+
+    def _batch_of_turns(self, block: Segments, template: ChatTemplate, at_a_time: int) -> ScoreBatch:
+        framed, laid = framed_turns(block, template), list[LoggedSegment]()
+        for turn, head in map_in_order(partial(self._turn, block, framed), range(len(block)), at_a_time):
+            self.progress(len(turn.pieces))
+            self._heads[head] += 1
+            laid.append(turn)
+        numbers = {SPECIAL_TOKENS[UNK]: UNK}
+        pieces = [_shown(piece) for turn in laid for piece in turn.pieces]
+        cut = Cut(
+            np.array([numbers.setdefault(piece, len(numbers)) for piece in pieces], np.int64),
+            np.array([len(turn.pieces) for turn in laid], np.int64),
+            np.array([end for turn in laid for end in turn.ends], np.int64),
+            np.array([not turn.exact for turn in laid], bool),
+        )
+        events, scored = lay_turns(block, framed, cut, template, self.context_policy)
+        logprob = np.array([value for turn in laid for value in turn.logprob], np.float64)
+        return events.batch(logprob[scored], Strings(list(numbers)))
+
+    def _turn(self, block: Segments, framed: Sequence[FramedTurn], i: int) -> tuple[LoggedSegment, str]:
+        # The tokens of a turn and of all before it, and what is wrong with their beginning, if anything is.
+        prompt = framed[i].before + framed[i].content + framed[i].end
+        sent = prompt.removeprefix(self._added or "")
+        if not sent:
+            return LoggedSegment("", [], []), ""
+        specials = self._specials | special_names(sent)
+        with _naming(block, i):
+            tokens = self.server.tokens(sent)
+            laid = locate_rendered(tokens, sent, specials)
+            skipped = len(prompt.encode()) - len(sent.encode())
+            if laid.logprob[0] is None and laid.ends[0] + skipped > len(framed[i].before.encode()):
+                raise ServerError("gives no score for a first token, and the chat template sets nothing before this content")
+        before = tokens.before(laid)
+        twice = before > 1 or (before == 1 and tokens.pieces[0] == laid.pieces[0] in specials)
+        foreign = self._added is not None and sent == prompt
+        head = "twice" if twice else "foreign" if foreign else ""
+        return laid._replace(ends=[end + skipped for end in laid.ends]), head
 
     def __repr__(self) -> str:
         return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.context_policy})"
