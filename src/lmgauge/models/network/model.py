@@ -20,7 +20,7 @@ from lmgauge.models.network.options import ScoringOptions, policy_of_turns
 from lmgauge.models.network.parallel import Workers, score_in_order
 from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, block_events, events_in_units, jobs_of_turns
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.models.network.windows import Layout, windows_note
+from lmgauge.models.network.windows import HAS_TEMPLATE, Layout, windows_note
 from lmgauge.models.protocol import OF_TEXT, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
@@ -32,10 +32,6 @@ from lmgauge.text.vocabulary import Vocabulary
 
 # Contexts that are asked about together, and entries of their distributions: products are quick then, and they fit.
 _CONTEXTS, _ENTRIES = 32, 1 << 21
-_HAS_TEMPLATE = (
-    "{} has a chat template, and text without it is not what it is used for: frame conversations with --chat FIELD, plain "
-    "text with --as-turn assistant"
-)
 
 
 class NetworkModel(ScoresStrings):
@@ -120,7 +116,7 @@ class NetworkModel(ScoresStrings):
             ]
         if self.context_policy.protocol is not None:
             return []
-        notes = [_HAS_TEMPLATE.format(self.label)] if self._of_plain_text and self.tokens.template is not None else []
+        notes = [HAS_TEMPLATE.format(self.label)] if self._of_plain_text and self.tokens.template is not None else []
         if self._in_windows:
             without_bos = self.tokens.puts_first == "bos" and not self.context_policy.bos_each
             notes.append(windows_note(self.context_policy, without_bos, self._in_windows, self._segments))
