@@ -275,11 +275,9 @@ def chat_template(
         return None
     arguments = options.template_arguments
     if specials is None:
-        for token in sorted({"bos_token", "eos_token"} - {*named, *arguments}):
-            if re.search(rf"\b{token}\b", source):
-                raise UsageError(
-                    f"{name}: does not tell its {token}, which the chat template names: --template-args {token}="
-                )
+        told = {*named, *arguments}
+        if untold := [token for token in ("bos_token", "eos_token") if token not in told and token in source]:
+            raise UsageError(f"{name}: does not tell the {untold[0]} of its chat template: --template-args {untold[0]}=")
         specials = {*named.values(), *map(str, arguments.values()), *special_names(source)}
     where = f"the chat template of {name}" if options.template is None else os.fspath(options.template)
     return ChatTemplate(source, name=where, tokens=named, arguments=arguments, specials=specials)

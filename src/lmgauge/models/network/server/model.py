@@ -43,11 +43,11 @@ _AT_A_TIME = 4
 # Servers compute in sixteen bits and in batches of whoever asks: rows come out a little different the next time.
 _TOLERANCE = 0.1
 _MOST_NAMES = 5
-_HEADS = {
-    "twice": "the BOS token stands twice before {}, as the server sets one and the chat template too: name it with "
-    "--template-args bos_token=",
-    "foreign": "the server sets a BOS token before {}, which the chat template does not, and cannot be told not to",
-}
+_TWICE = (
+    "the BOS token stands twice before {}, as the server sets one and the chat template too: name it with --template-args "
+    "bos_token="
+)
+_FOREIGN = "the server sets a BOS token before {}, which the chat template does not, and cannot be told not to"
 _SPECIAL = re.compile(r"</?s>|<(unk|pad|mask|bos|eos)>|<\|[^\s|<>]+\|>")
 
 
@@ -192,11 +192,7 @@ class CompletionsModel(ScoresStrings):
             names = ", ".join(sorted(set(self._special))[:_MOST_NAMES])
             where = f"names of special tokens ({names}) stand in {_segments(len(self._special))}"
             notes.append(f"{self.label}: {where}; the server may read them as those tokens")
-        notes += [
-            f"{self.label}: {words.format(_segments(self._heads[head]))}"
-            for head, words in _HEADS.items()
-            if self._heads[head]
-        ]
+        notes += [f"{self.label}: {words.format(_segments(count))}" for words, count in self._heads.items() if words]
         return notes
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
@@ -205,22 +201,8 @@ class CompletionsModel(ScoresStrings):
         self._altered, self._special, self._heads = 0, [], Counter()
         try:
             for block in segments:
-                if self.framing is not None and block.turns is not None:
-                    batch = self._batch_of_turns(block, self.framing, at_a_time)
-                    self._strings.append(batch.strings)
-                    yield batch
-                    continue
-                if block.given_starts is not None and block.boundary == "apart":
-                    raise UsageError(
-                        f"{self.label}: a server cuts given text and what comes after it as one text; leave out --boundary"
-                    )
-                rows = []
-                for scored in map_in_order(partial(self._segment, block), range(len(block)), at_a_time):
-                    self.progress(len(scored.logprob))
-                    rows.append(scored)
-                    self._altered += scored.altered
-                    self._special += [scored.special] * bool(scored.special)
-                batch = _batch(block, rows, spans=spans)
+                turns = self.framing is not None and block.turns is not None
+                batch = self._batch_of_turns(block, at_a_time) if turns else self._batch(block, at_a_time, spans=spans)
                 self._strings.append(batch.strings)
                 yield batch
         finally:
@@ -250,6 +232,19 @@ class CompletionsModel(ScoresStrings):
             "fingerprint": self.fingerprint,
         }
 
+    def _batch(self, block: Segments, at_a_time: int, *, spans: bool) -> ScoreBatch:
+        if block.given_starts is not None and block.boundary == "apart":
+            raise UsageError(
+                f"{self.label}: a server cuts given text and what comes after it as one text; leave out --boundary"
+            )
+        rows = []
+        for scored in map_in_order(partial(self._segment, block), range(len(block)), at_a_time):
+            self.progress(len(scored.logprob))
+            rows.append(scored)
+            self._altered += scored.altered
+            self._special += [scored.special] * bool(scored.special)
+        return _batch(block, rows, spans=spans)
+
     def _segment(self, block: Segments, i: int) -> _Scored:
         source, before = block.text(i), block.given_text(i)
         length = len(source)
@@ -278,8 +273,9 @@ class CompletionsModel(ScoresStrings):
         logprob = np.array(scored.logprob, np.float64)
         return _Scored(strings, logprob, ends, bound, not located.exact, special, shown, behind.crosses)
 
-    def _batch_of_turns(self, block: Segments, template: ChatTemplate, at_a_time: int) -> ScoreBatch:
-        framed, laid = framed_turns(block, template), list[LoggedSegment]()
+    def _batch_of_turns(self, block: Segments, at_a_time: int) -> ScoreBatch:
+        assert self.framing is not None
+        framed, laid = framed_turns(block, self.framing), list[LoggedSegment]()
         for turn, head in map_in_order(partial(self._turn, block, framed), range(len(block)), at_a_time):
             self.progress(len(turn.pieces))
             self._heads[head] += 1
@@ -292,7 +288,7 @@ class CompletionsModel(ScoresStrings):
             np.array([end for turn in laid for end in turn.ends], np.int64),
             np.array([not turn.exact for turn in laid], bool),
         )
-        events, scored = lay_turns(block, framed, cut, template, self.context_policy)
+        events, scored = lay_turns(block, framed, cut, self.framing, self.context_policy)
         logprob = np.array([value for turn in laid for value in turn.logprob], np.float64)
         return events.batch(logprob[scored], Strings(list(numbers)))
 
@@ -312,7 +308,7 @@ class CompletionsModel(ScoresStrings):
         before = tokens.before(laid)
         twice = before > 1 or (before == 1 and tokens.pieces[0] == laid.pieces[0] in specials)
         foreign = self._added is not None and sent == prompt
-        head = "twice" if twice else "foreign" if foreign else ""
+        head = _TWICE if twice else _FOREIGN if foreign else ""
         return laid._replace(ends=[end + skipped for end in laid.ends]), head
 
     def __repr__(self) -> str:

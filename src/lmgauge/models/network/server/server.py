@@ -110,9 +110,10 @@ class Server:
                 except ServerError:
                     continue
                 if isinstance(source := told.get("chat_template"), str):
-                    own = {name: value for name, value in told.items() if name.endswith("_token")}
-                    named = {name: value["content"] if isinstance(value, Mapping) else value for name, value in own.items()}
-                    return source, {name: value for name, value in named.items() if isinstance(value, str)}
+                    each = (
+                        (name, value.get("content") if isinstance(value, dict) else value) for name, value in told.items()
+                    )
+                    return source, {name: value for name, value in each if name[-6:] == "_token" and isinstance(value, str)}
         finally:
             beside.close()
         return None, {}
@@ -175,9 +176,7 @@ def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> LoggedSegm
     # Servers that take what is set before the text for a special token may not show it.
     laid = fit(segment, before + text, text) if before else fit(segment, text)
     laid = _nearly(segment, text, before) if laid is None else _after(laid, laid.ends[-1] - len(text))
-    if None in laid.logprob[1:]:
-        raise _unscored(laid)
-    return laid
+    return _scored(laid)
 
 
 def locate_rendered(tokens: PromptTokens, prompt: str, specials: Collection[str]) -> LoggedSegment:
@@ -198,15 +197,13 @@ def locate_rendered(tokens: PromptTokens, prompt: str, specials: Collection[str]
             break
     else:
         laid = _nearly(whole, masked.encode(), b"")
-    if None in laid.logprob[1:]:
-        raise _unscored(laid)
     # Bytes of the prompt up to each byte of the masked text; the last special token is a token of its own.
     sizes = [len(part.encode()) for part in parts]
     steps = [step for i, size in enumerate(sizes) for step in ([0, 0, size] if i % 2 else [1] * size)]
     real, skipped = [*accumulate(steps, initial=0)], len(steps) - laid.ends[-1]
     last = next((name for name in specials if prompt.endswith(name)), "")
     ends = [min(real[end + skipped], real[-1] - len(last.encode())) for end in laid.ends[:-1]]
-    return laid._replace(ends=[*ends, real[-1]])
+    return _scored(laid._replace(ends=[*ends, real[-1]]))
 
 
 def _behind(specials: Collection[str], before: Piece, piece: Piece) -> Piece:
@@ -215,9 +212,11 @@ def _behind(specials: Collection[str], before: Piece, piece: Piece) -> Piece:
     return piece[1:] if spaced and (not before or before in specials) else piece
 
 
-def _unscored(laid: LoggedSegment) -> ServerError:
-    place_ = laid.logprob.index(None, 1)
-    return ServerError(f"gives no log-probability for token {place_ + 1}, {_cut(repr(laid.pieces[place_]))}")
+def _scored(laid: LoggedSegment) -> LoggedSegment:
+    if None in laid.logprob[1:]:
+        place_ = laid.logprob.index(None, 1)
+        raise ServerError(f"gives no log-probability for token {place_ + 1}, {_cut(repr(laid.pieces[place_]))}")
+    return laid
 
 
 def _after(laid: LoggedSegment, before: int) -> LoggedSegment:
