@@ -123,7 +123,7 @@ def framed_turns(block: Segments, template: ChatTemplate) -> list[FramedTurn]:
 
 
 def lay_turns(
-    block: Segments, framed: Sequence[FramedTurn], cut: Cut, template: ChatTemplate, policy: ContextPolicy
+    block: Segments, framed: Sequence[FramedTurn], cut: Cut, template: ChatTemplate | None, policy: ContextPolicy
 ) -> tuple[BlockEvents, NDArray[np.bool_]]:
     """Return the events of turns, and which of their tokens these are, bool [tokens]."""
     # cut: the tokens of all that each turn's model meets, with lmgauge's ids; lossy: which contents they do not give back.
@@ -131,15 +131,16 @@ def lay_turns(
     sizes = np.array([[len(part) for part in own] for own in parts], np.int64).reshape(-1, 3)
     _, counts, ends, lossy = cut
     ids = cut.ids.astype(np.uint32)
-    owner, firsts = np.repeat(np.arange(len(block)), counts), np.cumsum(counts) - counts
+    owner = np.repeat(np.arange(len(block)), counts)
     begin, begins = sizes[owner, 0], starts_of(ends, counts)
     stop = begin + sizes[owner, 1]
     # The cat| sat</s>: what ends at the boundary or before it is given, what begins before the content's end is text.
-    given = ends <= begin
-    if policy.framing:
+    given = (ends <= begin) & (begin > 0)
+    if policy.framing and template is not None:
         turns = zip(block.turns or (), framed, strict=True)
         given &= ends <= np.array([_framing_start(turn, one.before, template) for turn, one in turns], np.int64)[owner]
-    given[firsts[counts > 0]] |= ends[firsts[counts > 0]] <= sizes[counts > 0, 0]  # nothing is shown before the first token
+        firsts = (np.cumsum(counts) - counts)[counts > 0]
+        given[firsts] |= ends[firsts] <= begin[firsts]  # nothing is shown before the first token
     # A character that several tokens share may be the first one's.
     is_text = (ends > begin) & ((begins < stop) | (ends == stop))
     is_behind = (ends > begin) & ~is_text

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CONFIG_KEY = "lmgauge"
 NO_ID = -1
-_SPECIAL = re.compile(r"<[|｜][^\s<>]+[|｜]>|</?s>|<(?:bos|eos|\w+_of_\w+|turn\||\|turn)>|\[/?[A-Z_]+\]")
+SPECIAL_NAME = re.compile(r"<[|｜][^\s<>]+[|｜]>|</?s>|<(?:bos|eos|\w+_of_\w+|turn\||\|turn)>|\[/?[A-Z_]+\]")
+"""What looks like the name of a special token."""
 _LARGEST_TEMPLATE = 1 << 20  # bytes: published ones have up to 20 kB
 
 
@@ -278,15 +279,9 @@ def chat_template(
         told = {*named, *arguments}
         if untold := [token for token in ("bos_token", "eos_token") if token not in told and token in source]:
             raise UsageError(f"{name}: does not tell the {untold[0]} of its chat template: --template-args {untold[0]}=")
-        specials = {*named.values(), *map(str, arguments.values()), *special_names(source)}
+        specials = {*named.values(), *map(str, arguments.values()), *SPECIAL_NAME.findall(source)}
     where = f"the chat template of {name}" if options.template is None else os.fspath(options.template)
     return ChatTemplate(source, name=where, tokens=named, arguments=arguments, specials=specials)
-
-
-def special_names(text: str) -> set[str]:
-    """Return what looks like the names of special tokens."""
-    # special_names("<|im_start|>{{ role }} <b>") -> {'<|im_start|>'}
-    return set(_SPECIAL.findall(text))
 
 
 def _read_template(path: Path) -> str:

@@ -72,7 +72,7 @@ def prompts(toy: ToyServer) -> list[str]:
 
 @pytest.mark.parametrize("switch", ["heard", "ignored", "refused"])
 @pytest.mark.parametrize(
-    ("specials", "form"), [("read", "legacy"), ("read", "prompt_logprobs"), ("hidden", "legacy"), ("hidden", "content")]
+    ("specials", "form"), [("read", "legacy"), ("read", "content"), ("hidden", "legacy"), ("hidden", "content")]
 )
 @pytest.mark.parametrize("spelling", ["dropped", "pieces", "escaped"])
 def test_the_bos_token_stands_once_whatever_the_server_does(switch: str, specials: str, form: str, spelling: str) -> None:
@@ -174,7 +174,7 @@ def test_options_of_text_are_refused_and_policies_told_apart() -> None:
 
 def test_errors_say_which_segment() -> None:
     toy = ToyServer(specials="read", tells={"/tokenizer_info": TOLD}, limit=150)
-    with toy.running(), pytest.raises(ServerError, match=r"<strings>, line 1: .*maximum context length is 150 bytes"):
+    with toy.running(), pytest.raises(ServerError, match=r"<conversations>, line 1: .*maximum context length is 150 bytes"):
         scored(toy)
 
 

@@ -157,12 +157,9 @@ def distinct_names(strings: Sequence[str]) -> list[str]:
 def chat_template(path: Path) -> str | None:
     """Return the chat template in a GGUF file's header, the default one if it has several; None if it has none."""
     value = dict(_settings(path)).get(b"tokenizer.chat_template", b"")
-    if not value.startswith(_KIND.pack(_STRING)):
-        return None
-    try:
-        return value[_KIND.size + _LENGTH.size :].decode()
-    except UnicodeDecodeError as error:
-        raise ModelFileError(f"{path}: its chat template is not text: {error.reason}") from error
+    return (
+        value[_KIND.size + _LENGTH.size :].decode("utf-8", "replace") if value[: _KIND.size] == _KIND.pack(_STRING) else None
+    )
 
 
 def tokenizer_digest(path: Path) -> str:

@@ -9,9 +9,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import PurePath
 from typing import Any
@@ -23,15 +22,14 @@ from lmgauge.base.choices import FirstToken, SegmentEnd
 from lmgauge.base.errors import UsageError
 from lmgauge.base.files import digest
 from lmgauge.base.threads import map_in_order
-from lmgauge.models.custom import with_given
 from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn
 from lmgauge.models.network.options import ScoringOptions, policy_of_turns
-from lmgauge.models.network.sequences import framed_turns, lay_turns
+from lmgauge.models.network.sequences import BlockEvents, framed_turns, lay_turns
 from lmgauge.models.network.server.http import Endpoint, ServerError
 from lmgauge.models.network.server.server import Server, locate_rendered
-from lmgauge.models.network.tokens import chat_template, special_names
+from lmgauge.models.network.tokens import SPECIAL_NAME, chat_template
 from lmgauge.models.scored_text import ScoresStrings
-from lmgauge.scores import TOKEN, GivenTokens, ScoreBatch, Strings, TokenStrings
+from lmgauge.scores import TOKEN, ScoreBatch, Strings, TokenStrings
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.imports.log import LoggedSegment
 from lmgauge.text.segments import Segments
@@ -80,17 +78,6 @@ class UnknownVocabulary(Vocabulary):
 
     def __repr__(self) -> str:
         return "UnknownVocabulary()"
-
-
-@contextmanager
-def _naming(block: Segments, i: int) -> Iterator[None]:
-    # Say of which segment an error is.
-    try:
-        yield
-    except ServerError as error:
-        too_long = error.status in (400, 413) and re.search("context|length|too long|tokens", error.reason)
-        hint = "; cut the text into shorter segments, or start the server with a longer context" if too_long else ""
-        raise ServerError(f"{block.source}, line {block.line(i)}: {error}{hint}", error.status) from error
 
 
 def _segments(count: int) -> str:
@@ -201,8 +188,7 @@ class CompletionsModel(ScoresStrings):
         self._altered, self._special, self._heads = 0, [], Counter()
         try:
             for block in segments:
-                turns = self.framing is not None and block.turns is not None
-                batch = self._batch_of_turns(block, at_a_time) if turns else self._batch(block, at_a_time, spans=spans)
+                batch = self._batch(block, at_a_time, spans=spans)
                 self._strings.append(batch.strings)
                 yield batch
         finally:
@@ -237,120 +223,79 @@ class CompletionsModel(ScoresStrings):
             raise UsageError(
                 f"{self.label}: a server cuts given text and what comes after it as one text; leave out --boundary"
             )
-        rows = []
-        for scored in map_in_order(partial(self._segment, block), range(len(block)), at_a_time):
-            self.progress(len(scored.logprob))
-            rows.append(scored)
-            self._altered += scored.altered
-            self._special += [scored.special] * bool(scored.special)
-        return _batch(block, rows, spans=spans)
-
-    def _segment(self, block: Segments, i: int) -> _Scored:
-        source, before = block.text(i), block.given_text(i)
-        length = len(source)
-        if self.context_policy.end == "newline" and block.terminator:
-            source += b"\n"
-        if not source:
-            return _Scored([], np.zeros(0), np.zeros(0, np.int64), False)
-        with _naming(block, i):
-            located = self.server.locate((before + source).decode())
-        behind = located.behind(len(before))
-        shown = [_shown(piece) for piece in located.pieces[: len(located.pieces) - len(behind.pieces)]]
-        # The first token's bytes go to the event after it.
-        unscored = behind.logprob[:1] == [None]
-        if unscored and self.context_policy.first == "bos":
-            raise ServerError(
-                f"{block.source}, line {block.line(i)}: the server gives no log-probability for the first token; leave out "
-                "--first-token, or set a text before each segment with --bos"
-            )
-        scored = behind.part(int(unscored))
-        ends = np.clip(np.array(scored.ends, np.int64), 0, length)
-        ends[-1:] = length
-        strings = [_shown(piece) for piece in scored.pieces]
-        # Servers read the name of a special token in the text as that token, not as the text it is.
-        special = next(filter(_SPECIAL.fullmatch, strings), "")
-        bound = unscored or not located.exact or bool(special)
-        logprob = np.array(scored.logprob, np.float64)
-        return _Scored(strings, logprob, ends, bound, not located.exact, special, shown, behind.crosses)
-
-    def _batch_of_turns(self, block: Segments, at_a_time: int) -> ScoreBatch:
-        assert self.framing is not None
-        framed, laid = framed_turns(block, self.framing), list[LoggedSegment]()
-        for turn, head in map_in_order(partial(self._turn, block, framed), range(len(block)), at_a_time):
-            self.progress(len(turn.pieces))
+        framing = None if block.turns is None else self.framing
+        end = "\n" if self.context_policy.end == "newline" and block.terminator else ""
+        texts = (FramedTurn(block.given_text(i).decode(), block.text(i).decode(), end) for i in range(len(block)))
+        framed = list(texts) if framing is None else framed_turns(block, framing)
+        locate = self._rendered if framing is not None else lambda text: (self.server.locate(text), "")
+        laid = []
+        for one, head in map_in_order(partial(self._segment, block, framed, locate), range(len(block)), at_a_time):
+            self.progress(len(one.pieces))
             self._heads[head] += 1
-            laid.append(turn)
+            laid.append(one)
         numbers = {SPECIAL_TOKENS[UNK]: UNK}
-        pieces = [_shown(piece) for turn in laid for piece in turn.pieces]
+        pieces = [_shown(piece) for one in laid for piece in one.pieces]
         cut = Cut(
             np.array([numbers.setdefault(piece, len(numbers)) for piece in pieces], np.int64),
-            np.array([len(turn.pieces) for turn in laid], np.int64),
-            np.array([end for turn in laid for end in turn.ends], np.int64),
-            np.array([not turn.exact for turn in laid], bool),
+            np.array([len(one.pieces) for one in laid], np.int64),
+            np.array([end for one in laid for end in one.ends], np.int64),
+            np.array([not one.exact for one in laid], bool),
         )
-        events, scored = lay_turns(block, framed, cut, self.framing, self.context_policy)
-        logprob = np.array([value for turn in laid for value in turn.logprob], np.float64)
-        return events.batch(logprob[scored], Strings(list(numbers)))
+        events, scored = lay_turns(block, framed, cut, framing, self.context_policy)
+        logprob = np.array([value for one in laid for value in one.logprob], np.float64)[scored]
+        if framing is not None:
+            return events.batch(logprob, Strings(list(numbers)))
+        return self._of_text(events, list(numbers), logprob, spans=spans)
 
-    def _turn(self, block: Segments, framed: Sequence[FramedTurn], i: int) -> tuple[LoggedSegment, str]:
-        # The tokens of a turn and of all before it, and what is wrong with their beginning, if anything is.
-        prompt = framed[i].before + framed[i].content + framed[i].end
-        sent = prompt.removeprefix(self._added or "")
-        if not sent:
+    def _segment(
+        self, block: Segments, framed: Sequence[FramedTurn], locate: Callable[[str], tuple[LoggedSegment, str]], i: int
+    ) -> tuple[LoggedSegment, str]:
+        # The tokens of a segment and of all before it, and what is wrong with their beginning, if anything is.
+        before, scored = framed[i].before, framed[i].content + framed[i].end
+        if not scored:
             return LoggedSegment("", [], []), ""
-        specials = self._specials | special_names(sent)
-        with _naming(block, i):
-            tokens = self.server.tokens(sent)
-            laid = locate_rendered(tokens, sent, specials)
-            skipped = len(prompt.encode()) - len(sent.encode())
-            if laid.logprob[0] is None and laid.ends[0] + skipped > len(framed[i].before.encode()):
-                raise ServerError("gives no score for a first token, and the chat template sets nothing before this content")
-        before = tokens.before(laid)
+        try:
+            laid, head = locate(before + scored)
+            if laid.behind(len(before.encode())).logprob[:1] == [None] and self.context_policy.first == "bos":
+                advice = "leave out --first-token, or set a text before each segment with --bos"
+                raise ServerError(f"the server gives no log-probability for the first token; {advice}")
+        except ServerError as error:
+            too_long = error.status in (400, 413) and re.search("context|length|too long|tokens", error.reason)
+            hint = "; cut the text into shorter segments, or start the server with a longer context" if too_long else ""
+            raise ServerError(f"{block.source}, line {block.line(i)}: {error}{hint}", error.status) from error
+        return laid, head
+
+    def _rendered(self, prompt: str) -> tuple[LoggedSegment, str]:
+        sent = prompt.removeprefix(self._added or "")
+        specials = {*self._specials, *SPECIAL_NAME.findall(sent)}
+        tokens = self.server.tokens(sent)
+        laid = locate_rendered(tokens, sent, specials)
+        before, skipped = tokens.before(laid), len(prompt.encode()) - len(sent.encode())
         twice = before > 1 or (before == 1 and tokens.pieces[0] == laid.pieces[0] in specials)
-        foreign = self._added is not None and sent == prompt
-        head = _TWICE if twice else _FOREIGN if foreign else ""
+        head = _TWICE if twice else _FOREIGN if self._added is not None and not skipped else ""
         return laid._replace(ends=[end + skipped for end in laid.ends]), head
+
+    def _of_text(self, events: BlockEvents, strings: list[str], logprob: NDArray[np.float64], *, spans: bool) -> ScoreBatch:
+        # The rows of text that is no conversation. The bytes of a first token without a score go to the event after it.
+        unscored = np.isnan(logprob)
+        # Servers read the name of a special token in the text as that token, not as the text it is.
+        names = np.array([bool(_SPECIAL.fullmatch(string)) for string in strings])[events.ids] & ~unscored
+        owner = np.repeat(np.arange(len(events.counts)), events.counts)
+        named = np.bincount(owner[names], minlength=len(events.counts)) > 0
+        self._altered += int(events.lossy.sum())
+        firsts = np.unique(owner[names], return_index=True)[1]
+        self._special += [strings[token] for token in events.ids[names][firsts].tolist()]
+        events = replace(
+            events,
+            ends=events.ends if spans else events.ends[:0],
+            lossy=events.lossy | named,
+            before=None if events.block.given_starts is None else events.before,
+            kinds=np.full(len(logprob), TOKEN, np.uint8),
+        )
+        return events.batch(logprob, Strings(strings), unscored)
 
     def __repr__(self) -> str:
         return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.context_policy})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    """The events of a segment; `bound`: not all of its text is in them, as its tokens are altered or special, or else."""
-
-    # `shown` are the tokens of the text given before it, and `crossing` says that the first event begins in that.
-
-    strings: list[str]
-    logprob: NDArray[np.float64]
-    ends: NDArray[np.int64]
-    bound: bool
-    altered: bool = False
-    special: str = ""
-    shown: Sequence[str] = ()
-    crossing: bool = False
-
-
-def _batch(block: Segments, rows: list[_Scored], *, spans: bool) -> ScoreBatch:
-    numbers: dict[str, int] = {}
-    ids = [numbers.setdefault(token, len(numbers)) for row in rows for token in row.strings]
-    logprob = np.concatenate([np.zeros(0), *(row.logprob for row in rows)])
-    ends = np.concatenate([np.zeros(0, np.int64), *(row.ends for row in rows)]) if spans else np.zeros(0, np.int64)
-    shown_ids = [numbers.setdefault(token, len(numbers)) for row in rows for token in row.shown]
-    batch = ScoreBatch(
-        segments=np.arange(block.first, block.first + len(block), dtype=np.int64),
-        segment_events=np.array([len(row.logprob) for row in rows], np.int64),
-        token_ids=np.array(ids, np.uint32),
-        strings=Strings(list(numbers)),
-        logprob=logprob,
-        kind=np.full(len(logprob), TOKEN, np.uint8),
-        ends=ends,
-        lossy=np.array([row.bound for row in rows], bool),
-    )
-    if block.given_starts is None:
-        return batch
-    counts, crossing = np.array([len(row.shown) for row in rows]), np.array([row.crossing for row in rows])
-    return with_given(batch, GivenTokens(np.array(shown_ids, np.uint32), counts, block.given_lengths(), crossing), block)
 
 
 def _shown(piece: str | bytes) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import accumulate, pairwise, starmap
+from itertools import accumulate
 from pathlib import PurePath
 from typing import Any, Literal
 
 from lmgauge.base.errors import UsageError
 from lmgauge.models.network.server.http import Endpoint, ServerError
+from lmgauge.models.network.tokens import SPECIAL_NAME
 from lmgauge.scores.imports.log import LoggedSegment, printable
 from lmgauge.scores.imports.replies import PromptTokens, ReplyError, read_echo, read_prompt_logprobs
 from lmgauge.scores.imports.token_alignment import fit, without_bos
@@ -86,19 +86,13 @@ class Server:
         quiet = replace(self, before="", more=_QUIET)
         try:
             tokens = quiet.tokens(PROBE)
-        except ServerError as error:
-            if error.status not in (400, 422):
-                raise
+        except ServerError:
             quiet = replace(quiet, more={})
             tokens = quiet.tokens(PROBE)
-        try:
-            located = locate(tokens, PROBE.encode())
-        except ServerError:  # the first token of the text is not shown, as nothing is before it
+        located, first = locate(tokens, PROBE.encode()), printable(tokens.pieces[0])
+        if not tokens.before(located) and located.logprob[0] is None:
             return quiet, None
-        if tokens.before(located) and len(tokens.pieces) > len(located.pieces) + located.generated[0]:
-            return quiet, printable(tokens.pieces[0])
-        added = tokens.before(located) or located.logprob[0] is not None or located.ends[0] == 0
-        return quiet, "" if added else None
+        return quiet, first if SPECIAL_NAME.fullmatch(first) else ""
 
     def template(self) -> tuple[str | None, dict[str, str]]:
         """Return what the server tells of its chat template: its source and special tokens such as `bos_token`."""
@@ -183,16 +177,16 @@ def locate_rendered(tokens: PromptTokens, prompt: str, specials: Collection[str]
     """Return the tokens of a reply that are a rendered conversation's, and where they are in it."""
     # Some servers show special tokens as nothing, or leave BOS tokens out. What stands in brackets mostly is text.
     #   prompt  <s><|user|>Hi    pieces  "", "Hi"    masked  __Hi, and _Hi without the first
-    first = "" if tokens.echoes or tokens.pieces[0] else next(filter(prompt.startswith, specials), "")
-    pieces = [first, *tokens.pieces[1:]] if first else tokens.pieces
-    whole = LoggedSegment("", pieces, tokens.logprob, generated=tuple(tokens.added_first(_ADDED)))
-    spaceless = whole._replace(pieces=[pieces[0], *starmap(partial(_behind, specials), pairwise(pieces))])
+    whole = LoggedSegment("", tokens.pieces, tokens.logprob, generated=tuple(tokens.added_first(_ADDED)))
+    # Some tokenizers set a space behind special tokens, as they do at the beginning.
+    opens = [True, *(not piece or piece in specials for piece in tokens.pieces)]
+    pieces = [piece[first and piece[:1] in (" ", b" ", "▁") :] for first, piece in zip(opens, tokens.pieces, strict=False)]
     unseen = sorted((name for name in specials if name not in tokens.pieces), key=len, reverse=True)
     for hidden in ([], [name for name in unseen if name[0] != "["], unseen):
         parts = re.split(f"({'|'.join(map(re.escape, hidden)) or '(?!)'})", prompt)
         masked = "".join(_HIDDEN if i % 2 else part for i, part in enumerate(parts))
         texts = masked.encode(), masked.removeprefix(_HIDDEN).encode()
-        laid = fit(whole, *texts) or fit(spaceless, *texts)
+        laid = fit(whole, *texts) or fit(whole._replace(pieces=pieces), *texts)
         if laid is not None:
             break
     else:
@@ -204,12 +198,6 @@ def locate_rendered(tokens: PromptTokens, prompt: str, specials: Collection[str]
     last = next((name for name in specials if prompt.endswith(name)), "")
     ends = [min(real[end + skipped], real[-1] - len(last.encode())) for end in laid.ends[:-1]]
     return _scored(laid._replace(ends=[*ends, real[-1]]))
-
-
-def _behind(specials: Collection[str], before: Piece, piece: Piece) -> Piece:
-    # A token without the space that some tokenizers set behind special tokens, as they do at the beginning.
-    spaced = piece.startswith(b" ") if isinstance(piece, bytes) else piece.startswith((" ", "▁"))
-    return piece[1:] if spaced and (not before or before in specials) else piece
 
 
 def _scored(laid: LoggedSegment) -> LoggedSegment:
