@@ -101,7 +101,8 @@ def test_spans_are_bytes_of_the_content(spelling: str) -> None:
 def test_the_chat_endpoint_is_never_asked() -> None:
     with ToyServer(specials="read", tells={"/tokenizer_info": TOLD}).running() as toy:
         scored(toy)
-    assert {path for path, _, _ in toy.requests} == {"GET /v1/models", "POST /v1/completions", "GET /tokenizer_info"}
+    asked = {"GET /v1/models", "POST /v1/completions", "GET /tokenizer_info", "GET /props"}
+    assert {path for path, _, _ in toy.requests} == asked
     assert len(prompts(toy)) == 3
 
 

@@ -61,7 +61,13 @@ class GgufTokenizer(TokenizerBase):
         for i in range(len(segments)):
             text = segments.text(i)
             tokens = self._network.tokenize(text, special=special) if text else []
-            pieces = self._named_pieces(tokens) if special else list(map(self._piece, tokens))
+            pieces = list(map(self._piece, tokens))
+            if special:  # the space before the first word is set behind special tokens, too
+                opens = [self._adds_space, *(self._adds_space and not piece for piece in pieces)]
+                whole = [
+                    piece or self._network.piece(token, special=True) for piece, token in zip(pieces, tokens, strict=True)
+                ]
+                pieces = [piece.removeprefix(b" ") if first else piece for first, piece in zip(opens, whole, strict=False)]
             ends = place(pieces, text)
             lossy[i] = ends is None
             spans += approximate(pieces, text) if ends is None else ends
@@ -91,16 +97,6 @@ class GgufTokenizer(TokenizerBase):
 
     def _spelled(self, tokens: Sequence[int]) -> bytes:
         return b"".join(map(self._piece, tokens))
-
-    def _named_pieces(self, tokens: Sequence[int]) -> list[bytes]:
-        # The bytes of tokens with the names of special ones. The space before the first word is set behind these, too.
-        pieces, opens = [], self._adds_space
-        for token in tokens:
-            piece = self._piece(token)
-            own = piece.removeprefix(b" ") if opens else piece
-            pieces.append(own if piece else self._network.piece(token, special=True))
-            opens = self._adds_space and not piece
-        return pieces
 
     def _piece(self, token: int) -> bytes:
         piece = self._pieces.get(token)

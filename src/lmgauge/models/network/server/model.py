@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import PurePath
 from typing import Any
@@ -24,16 +24,16 @@ from lmgauge.base.files import digest
 from lmgauge.base.threads import map_in_order
 from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn
 from lmgauge.models.network.options import ScoringOptions, policy_of_turns
-from lmgauge.models.network.sequences import BlockEvents, framed_turns, lay_turns
+from lmgauge.models.network.sequences import framed_turns, lay_turns
 from lmgauge.models.network.server.http import Endpoint, ServerError
 from lmgauge.models.network.server.server import Server, locate_rendered
 from lmgauge.models.network.tokens import SPECIAL_NAME, chat_template
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import TOKEN, ScoreBatch, Strings, TokenStrings
 from lmgauge.scores.context_policy import ContextPolicy
-from lmgauge.scores.imports.log import LoggedSegment
+from lmgauge.scores.imports.log import LoggedSegment, printable
 from lmgauge.text.segments import Segments
-from lmgauge.text.tokens import Cut, Tokens, TokenUnit
+from lmgauge.text.tokens import Cut, TokenizerBase, Tokens, TokenUnit
 from lmgauge.text.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
 
 # Requests at a time: servers compute them together.
@@ -91,18 +91,20 @@ def _unknown() -> UsageError:
     )
 
 
-@dataclass(frozen=True)
-class ServerTokenizer:
+class ServerTokenizer(TokenizerBase):
     """The tokenizer of a server's model, which only the server can use."""
 
-    fingerprint: str  # six hexadecimal digits of the model's name and of where it cuts a text
     unit: TokenUnit = "subword"
     kernel: int | None = None
 
+    def __init__(self, fingerprint: str) -> None:
+        # fingerprint: six hexadecimal digits of the model's name and of where it cuts a text.
+        self._fingerprint, self.name = fingerprint, f"server@{fingerprint}"
+
     @property
-    def name(self) -> str:
-        """For signatures and files."""
-        return f"server@{self.fingerprint}"
+    def fingerprint(self) -> str:
+        """Return six hexadecimal digits of the model's name and of where it cuts a text."""
+        return self._fingerprint
 
     def tokenize(self, segments: Segments) -> Tokens:
         """Refuse."""
@@ -113,14 +115,6 @@ class ServerTokenizer:
         """Return the strings in a row, as the server shows them."""
         # ServerTokenizer("abcdef").detokenize(["a", " b"]) -> 'a b'
         return "".join(tokens)
-
-    def settings(self) -> dict[str, object]:
-        """Return the name, which is all there is to know."""
-        return {"name": self.name}
-
-    def files(self) -> dict[str, bytes]:
-        """Return no files."""
-        return {}
 
 
 class CompletionsModel(ScoresStrings):
@@ -139,9 +133,9 @@ class CompletionsModel(ScoresStrings):
         self.progress = lambda tokens: None
         # Who writes tables knows the strings of a batch by their identity, which no later batch may get.
         self._strings: list[TokenStrings] = []
-        self._altered, self._special = 0, list[str]()
-        # Of turns: special tokens that have names, what the server sets before each by itself, segments that begin wrongly.
-        self._specials, self._added, self._heads = set[str](), None, Counter[str]()
+        self._altered, self._heads = 0, Counter[str]()  # segments that the tokens alter; what else is odd about how many
+        # Special tokens of turns that have names, and what the server sets before each turn by itself.
+        self._specials, self._added = set[str](), None
         self._identity = json.dumps(server.identity(), sort_keys=True, default=str)
         self.vocabulary: Vocabulary = UnknownVocabulary(self._identity)
         self.tokenizer = ServerTokenizer(self.vocabulary.fingerprint[:6])
@@ -175,17 +169,18 @@ class CompletionsModel(ScoresStrings):
         notes = []
         if self._altered:
             notes.append(f"{self.label}: the tokens show the text with changes in {_segments(self._altered)}")
-        if self._special:
-            names = ", ".join(sorted(set(self._special))[:_MOST_NAMES])
-            where = f"names of special tokens ({names}) stand in {_segments(len(self._special))}"
+        if self.framing is not None:
+            return notes + [f"{self.label}: {words.format(_segments(count))}" for words, count in self._heads.items()]
+        if self._heads:
+            names = ", ".join(sorted(self._heads)[:_MOST_NAMES])
+            where = f"names of special tokens ({names}) stand in {_segments(self._heads.total())}"
             notes.append(f"{self.label}: {where}; the server may read them as those tokens")
-        notes += [f"{self.label}: {words.format(_segments(count))}" for words, count in self._heads.items() if words]
         return notes
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order."""
         at_a_time = max(threads or 0, _AT_A_TIME)
-        self._altered, self._special, self._heads = 0, [], Counter()
+        self._altered, self._heads = 0, Counter()
         try:
             for block in segments:
                 batch = self._batch(block, at_a_time, spans=spans)
@@ -227,35 +222,38 @@ class CompletionsModel(ScoresStrings):
         end = "\n" if self.context_policy.end == "newline" and block.terminator else ""
         texts = (FramedTurn(block.given_text(i).decode(), block.text(i).decode(), end) for i in range(len(block)))
         framed = list(texts) if framing is None else framed_turns(block, framing)
-        locate = self._rendered if framing is not None else lambda text: (self.server.locate(text), "")
-        laid = []
+        locate = self._plain if framing is None else self._rendered
+        laid, sound = list[LoggedSegment](), list[bool]()
         for one, head in map_in_order(partial(self._segment, block, framed, locate), range(len(block)), at_a_time):
             self.progress(len(one.pieces))
-            self._heads[head] += 1
+            self._altered += not one.exact
+            self._heads.update([head] * bool(head))
             laid.append(one)
+            sound.append(one.exact and (framing is not None or not head))
         numbers = {SPECIAL_TOKENS[UNK]: UNK}
-        pieces = [_shown(piece) for one in laid for piece in one.pieces]
+        pieces = [printable(piece) for one in laid for piece in one.pieces]
         cut = Cut(
             np.array([numbers.setdefault(piece, len(numbers)) for piece in pieces], np.int64),
             np.array([len(one.pieces) for one in laid], np.int64),
             np.array([end for one in laid for end in one.ends], np.int64),
-            np.array([not one.exact for one in laid], bool),
+            ~np.array(sound, bool),
         )
         events, scored = lay_turns(block, framed, cut, framing, self.context_policy)
         logprob = np.array([value for one in laid for value in one.logprob], np.float64)[scored]
-        if framing is not None:
-            return events.batch(logprob, Strings(list(numbers)))
-        return self._of_text(events, list(numbers), logprob, spans=spans)
+        if framing is None:
+            kinds, given = np.full(len(logprob), TOKEN, np.uint8), None if block.given_starts is None else events.before
+            events = replace(events, kinds=kinds, before=given, ends=events.ends if spans else events.ends[:0])
+        return events.batch(logprob, Strings(list(numbers)), np.isnan(logprob))
 
     def _segment(
-        self, block: Segments, framed: Sequence[FramedTurn], locate: Callable[[str], tuple[LoggedSegment, str]], i: int
+        self, block: Segments, framed: Sequence[FramedTurn], locate: Callable[[str, str], tuple[LoggedSegment, str]], i: int
     ) -> tuple[LoggedSegment, str]:
-        # The tokens of a segment and of all before it, and what is wrong with their beginning, if anything is.
+        # Its tokens and those of all before it; and the name of a special token in it, or what is wrong with its beginning.
         before, scored = framed[i].before, framed[i].content + framed[i].end
         if not scored:
             return LoggedSegment("", [], []), ""
         try:
-            laid, head = locate(before + scored)
+            laid, head = locate(before, scored)
             if laid.behind(len(before.encode())).logprob[:1] == [None] and self.context_policy.first == "bos":
                 advice = "leave out --first-token, or set a text before each segment with --bos"
                 raise ServerError(f"the server gives no log-probability for the first token; {advice}")
@@ -265,42 +263,26 @@ class CompletionsModel(ScoresStrings):
             raise ServerError(f"{block.source}, line {block.line(i)}: {error}{hint}", error.status) from error
         return laid, head
 
-    def _rendered(self, prompt: str) -> tuple[LoggedSegment, str]:
+    def _plain(self, before: str, scored: str) -> tuple[LoggedSegment, str]:
+        laid = self.server.locate(before + scored)
+        behind = laid.behind(len(before.encode()))
+        names = (printable(piece) for piece, value in zip(behind.pieces, behind.logprob, strict=True) if value is not None)
+        # Servers read the name of a special token in the text as that token, not as the text it is.
+        return laid, next(filter(_SPECIAL.fullmatch, names), "")
+
+    def _rendered(self, before: str, scored: str) -> tuple[LoggedSegment, str]:
+        prompt = before + scored
         sent = prompt.removeprefix(self._added or "")
         specials = {*self._specials, *SPECIAL_NAME.findall(sent)}
         tokens = self.server.tokens(sent)
         laid = locate_rendered(tokens, sent, specials)
-        before, skipped = tokens.before(laid), len(prompt.encode()) - len(sent.encode())
-        twice = before > 1 or (before == 1 and tokens.pieces[0] == laid.pieces[0] in specials)
+        added, skipped = tokens.before(laid), len(prompt.encode()) - len(sent.encode())
+        twice = added > 1 or (added == 1 and tokens.pieces[0] == laid.pieces[0] in specials)
         head = _TWICE if twice else _FOREIGN if self._added is not None and not skipped else ""
         return laid._replace(ends=[end + skipped for end in laid.ends]), head
 
-    def _of_text(self, events: BlockEvents, strings: list[str], logprob: NDArray[np.float64], *, spans: bool) -> ScoreBatch:
-        # The rows of text that is no conversation. The bytes of a first token without a score go to the event after it.
-        unscored = np.isnan(logprob)
-        # Servers read the name of a special token in the text as that token, not as the text it is.
-        names = np.array([bool(_SPECIAL.fullmatch(string)) for string in strings])[events.ids] & ~unscored
-        owner = np.repeat(np.arange(len(events.counts)), events.counts)
-        named = np.bincount(owner[names], minlength=len(events.counts)) > 0
-        self._altered += int(events.lossy.sum())
-        firsts = np.unique(owner[names], return_index=True)[1]
-        self._special += [strings[token] for token in events.ids[names][firsts].tolist()]
-        events = replace(
-            events,
-            ends=events.ends if spans else events.ends[:0],
-            lossy=events.lossy | named,
-            before=None if events.block.given_starts is None else events.before,
-            kinds=np.full(len(logprob), TOKEN, np.uint8),
-        )
-        return events.batch(logprob, Strings(strings), unscored)
-
     def __repr__(self) -> str:
         return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.context_policy})"
-
-
-def _shown(piece: str | bytes) -> str:
-    shown = piece.decode("utf-8", "replace") if isinstance(piece, bytes) else piece
-    return shown.encode("utf-8", "replace").decode()
 
 
 def load_completions(url: str, options: ScoringOptions) -> CompletionsModel:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import PurePath
@@ -56,8 +57,7 @@ class Server:
 
     def tokens(self, text: str) -> PromptTokens:
         """Return the tokens of a text that is not empty, with whatever the server adds."""
-        request: dict[str, Any] = {"model": self.model, "prompt": text, "max_tokens": _ADDED, "temperature": 0}
-        request |= self.more
+        request: dict[str, Any] = {"model": self.model, "prompt": text, "max_tokens": _ADDED, "temperature": 0, **self.more}
         try:
             if self.asking == "echo":
                 prompt = read_echo(self.endpoint.post("/completions", request | {"echo": True, "logprobs": 1}))
@@ -96,21 +96,15 @@ class Server:
 
     def template(self) -> tuple[str | None, dict[str, str]]:
         """Return what the server tells of its chat template: its source and special tokens such as `bos_token`."""
-        beside = Endpoint(re.sub(r"/v1(?=[?]|$)", "", self.endpoint.url))
-        try:
-            for page in ("/tokenizer_info", "/props"):  # vLLM's and llama.cpp's
-                try:
-                    told = beside.get(page)
-                except ServerError:
-                    continue
-                if isinstance(source := told.get("chat_template"), str):
-                    each = (
-                        (name, value.get("content") if isinstance(value, dict) else value) for name, value in told.items()
-                    )
-                    return source, {name: value for name, value in each if name[-6:] == "_token" and isinstance(value, str)}
-        finally:
-            beside.close()
-        return None, {}
+        told: dict[str, Any] = {}
+        with closing(Endpoint(re.sub(r"/v1(?=[?]|$)", "", self.endpoint.url))) as beside:
+            for page in ("/props", "/tokenizer_info"):  # llama.cpp's and vLLM's
+                with suppress(ServerError):
+                    told |= beside.get(page)
+        named = ((name, value.get("content") if isinstance(value, dict) else value) for name, value in told.items())
+        source = told.get("chat_template")
+        specials = {name: value for name, value in named if name.endswith("_token") and isinstance(value, str)}
+        return source if isinstance(source, str) else None, specials
 
     def identity(self) -> list[Any]:
         """Return what tells this model from others, as JSON values: names, and where it cuts a text."""
@@ -180,7 +174,8 @@ def locate_rendered(tokens: PromptTokens, prompt: str, specials: Collection[str]
     whole = LoggedSegment("", tokens.pieces, tokens.logprob, generated=tuple(tokens.added_first(_ADDED)))
     # Some tokenizers set a space behind special tokens, as they do at the beginning.
     opens = [True, *(not piece or piece in specials for piece in tokens.pieces)]
-    pieces = [piece[first and piece[:1] in (" ", b" ", "▁") :] for first, piece in zip(opens, tokens.pieces, strict=False)]
+    firsts = [first and piece[:1] in (" ", b" ", "▁") for first, piece in zip(opens, tokens.pieces, strict=False)]
+    pieces = [piece[1:] if first else piece for first, piece in zip(firsts, tokens.pieces, strict=True)]
     unseen = sorted((name for name in specials if name not in tokens.pieces), key=len, reverse=True)
     for hidden in ([], [name for name in unseen if name[0] != "["], unseen):
         parts = re.split(f"({'|'.join(map(re.escape, hidden)) or '(?!)'})", prompt)
