@@ -124,6 +124,13 @@ def test_the_numbers_are_those_of_the_library(both: tuple[Any, Any]) -> None:
     assert not np.any(kinds == FRAMING)
 
 
+def test_messages_of_one_conversation_are_scored_in_the_template(both: tuple[Any, Any]) -> None:
+    fast, net = both
+    turns = lmgauge.score_text(NeuralModel.wrap(net, fast), messages=CONVERSATIONS[2])
+    for turn, expected in zip(turns, by_the_library(fast, net, CONVERSATIONS[2]), strict=True):
+        assert list(turn.logprobs) == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_turn_that_continues_the_one_before_is_scored_with_it() -> None:
     fast = tokenizer()
     model = NeuralModel.wrap(network(len(fast)), fast).framed()
@@ -301,3 +308,10 @@ def test_events_tile_the_content_and_all_tokens_are_shown_or_scored(name: str, *
             if not fallback:  # whose first space is lost where it is decoded
                 assert turn.content in text  # a token may begin before the content, or end behind it
                 assert lossy == (turn.content != source)
+
+
+def test_a_network_without_a_template_says_so() -> None:
+    model = NeuralModel.wrap(network(len(tokenizer())), tokenizer(None))
+    result = lmgauge.evaluate(model, Corpus.from_conversations(CONVERSATIONS))
+    assert any("--template FILE" in note for note in result.notes)
+    assert "template=" not in result.context
