@@ -1,9 +1,8 @@
-"""Conversations scored in a chat template, compared with the same tokens scored as plain text: a small Transformer, one thread.
+"""Conversations scored in a chat template, compared with the same tokens as plain text: a small Transformer on one thread.
 
-Plain means that each conversation is rendered once and is one segment, whose special tokens are read as such, every token
-scored. In the template only what the assistant says is scored: the sums over these tokens must agree before any figure is
-printed. `rendering` is the work of the template alone, which the first contains. Where a template rewrites earlier turns, each
-turn is shown anew, and costs what it costs: no goal.
+Plain means that each conversation is rendered once and is one segment, every token scored. In the template only what the
+assistant says is scored; the sums over these tokens must agree before any figure is printed. `rendering` is the work of the
+template alone, which the first contains. Where a template rewrites earlier turns, each turn is shown anew: no goal then.
 
     python benchmarks/score_conversations.py --runs 5
 """
@@ -40,9 +39,6 @@ CASES = {
 FRAMED, PLAIN, RENDERING = "in the template", "plain", "rendering"
 
 
-# --- what is scored, made once ---------------------------------------------------------------------------
-
-
 def _make(folder: str) -> None:
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -74,9 +70,6 @@ def _conversations(case: str) -> list[list[dict[str, str]]]:
     return [messages[at : at + turns] for at in range(0, len(messages), turns)]
 
 
-# --- contestants -----------------------------------------------------------------------------------------
-
-
 def _child(folder: str, case: str, name: str) -> None:
     import torch
 
@@ -100,22 +93,23 @@ def _child(folder: str, case: str, name: str) -> None:
     list(model.score(Corpus.from_conversations(conversations[:1]), threads=1))  # warm up
     cpu, wall = time.process_time(), time.perf_counter()
     batches = [*map(template.frame, turns)] if name == RENDERING else list(model.score(corpus, threads=1))
-    answer = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall, "nats": 0.0, "tokens": 0}
+    answer: dict[str, float] = {
+        "cpu": time.process_time() - cpu,
+        "wall": time.perf_counter() - wall,
+        "nats": 0.0,
+        "tokens": 0,
+    }
     if name == FRAMED:
         answer["nats"] = float(sum(batch.logprob.sum() for batch in batches))
     elif name == PLAIN:
         answer["tokens"] = sum(map(len, batches))
-        segments = iter(iter_segments(batches))
-        for turn in turns:
-            segment = next(segments) if turn.at == 1 else segment
+        segments = (segment for segment in iter_segments(batches) for _ in range(CASES[case][1] // 2))
+        for turn, segment in zip(turns, segments, strict=True):
             frame, starts = template.frame(turn), starts_of(segment.ends, segment.segment_events)
             begin = len(frame.before.encode())
             own = (starts >= begin) & (starts < begin + len((frame.content + frame.end).encode()))
             answer["nats"] += float(segment.logprob[own].sum())
     harness.print_json(answer)
-
-
-# --- the run ---------------------------------------------------------------------------------------------
 
 
 def main() -> int:
@@ -126,28 +120,25 @@ def main() -> int:
     if not (folder / "config.json").exists():
         harness.note("making a network and its tokenizer")
         harness.run_child([sys.executable, __file__, "make", str(folder)])
-    rows, goals = [], []
+    rows, goals = [], list[Goal]()
     for case, (count, turns, _, template) in CASES.items():
         answers: dict[str, list[dict[str, float]]] = {FRAMED: [], PLAIN: [], RENDERING: []}
 
         def run(name: str, case: str = case, answers: dict[str, list[dict[str, float]]] = answers) -> None:
-            command = [sys.executable, __file__, "child", str(folder), case, name]
-            answers[name].append(json.loads(harness.run_child(command).out.strip().splitlines()[-1]))
+            out = harness.run_child([sys.executable, __file__, "child", str(folder), case, name]).out
+            answers[name].append(json.loads(out.strip().splitlines()[-1]))
 
         harness.interleave(list(answers), arguments.runs, run)
         nats = {name: own[0]["nats"] for name, own in answers.items()}
         if template is CHATML and abs(nats[FRAMED] / nats[PLAIN] - 1) > SAME_NATS:
             harness.give_up(f"{case}: {nats[FRAMED]} nats in the template, {nats[PLAIN]} plain")
-        cpu = {name: median([answer["cpu"] for answer in own]) for name, own in answers.items()}
-        wall = {name: median([answer["wall"] for answer in own]) for name, own in answers.items()}
-        tokens = f"{answers[PLAIN][0]['tokens']:,}"
-        shares = [f"{cpu[FRAMED] / cpu[PLAIN]:.3f}", f"{wall[FRAMED] / wall[PLAIN]:.3f}"]
+        cpu, wall = ({name: median([one[key] for one in own]) for name, own in answers.items()} for key in ("cpu", "wall"))
+        ratio = cpu[FRAMED] / cpu[PLAIN]
+        figures = [f"{cpu[FRAMED]:.2f}", f"{cpu[PLAIN]:.2f}", f"{ratio:.3f}", f"{wall[FRAMED] / wall[PLAIN]:.3f}"]
         each = f"{1e6 * cpu[RENDERING] / (count * turns / 2):,.0f}"
-        rows.append([case, tokens, f"{cpu[FRAMED]:.2f}", f"{cpu[PLAIN]:.2f}", *shares, each])
-        if template is CHATML:
-            goals += [Goal(f"{case}: CPU over plain", cpu[FRAMED] / cpu[PLAIN], BOUND, at_least=False)]
-    head = ["conversations of", "tokens", "CPU, s", "plain, s", "CPU, x", "wall, x", "rendering, µs a turn"]
-    harness.print_table(head, rows)
+        rows.append([case, f"{answers[PLAIN][0]['tokens']:,}", *figures, each])
+        goals += [Goal(f"{case}: CPU over plain", ratio, BOUND, at_least=False)] if template is CHATML else []
+    harness.print_table(["case", "tokens", "CPU, s", "plain, s", "CPU, x", "wall, x", "rendering, µs a turn"], rows)
     return harness.report_goals(goals)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.models.network.server.toy_server import SPELLINGS, ToyServer, toy_logprob, toy_tokens
+from tests.models.network.server.toy_server import SPELLINGS, ToyServer, toy_logprob, toy_scores, toy_tokens
 
 import lmgauge
 from lmgauge.base.errors import UsageError
@@ -160,6 +160,10 @@ def test_without_a_template_contents_alone_are_text() -> None:
     with ToyServer(specials="read").running() as toy:
         model = load_completions(toy.url, ScoringOptions())
         assert model.framed() is model
+        [batch] = model.score(CORPUS)
+        [note] = model.notes
+    assert batch.logprob.tolist() == [*toy_scores("It is open 🙂"), *toy_scores("  two  spaces ")]
+    assert "tells no chat template, and 3 segments of conversations are scored as text" in note
 
 
 def test_options_of_text_are_refused_and_policies_told_apart() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
@@ -41,10 +41,11 @@ _AT_A_TIME = 4
 # Servers compute in sixteen bits and in batches of whoever asks: rows come out a little different the next time.
 _TOLERANCE = 0.1
 _MOST_NAMES = 5
-_TWICE = (
-    "the BOS token stands twice before {}, as the server sets one and the chat template too: name it with --template-args "
-    "bos_token="
-)
+# What is said of segments; how many they are, and the names of special tokens.
+_ALTERED = "the tokens show the text with changes in {}"
+_NAMED = "names of special tokens ({1}) stand in {0}; the server may read them as those tokens"
+_TWICE = "the BOS token stands twice before {}: the server sets one, as the template does; add --template-args bos_token=..."
+_UNTOLD = "the server tells no chat template, and {} of conversations are scored as text: give it one with --template FILE"
 _FOREIGN = "the server sets a BOS token before {}, which the chat template does not, and cannot be told not to"
 _SPECIAL = re.compile(r"</?s>|<(unk|pad|mask|bos|eos)>|<\|[^\s|<>]+\|>")
 
@@ -126,6 +127,9 @@ class CompletionsModel(ScoresStrings):
     progress: Callable[[int], None]
     raw: CompletionsModel | None = None
     framing: ChatTemplate | None = None
+    # Of turns: special tokens that have names, and what the server sets before each by itself.
+    _specials: Collection[str] = ()
+    _added: str | None = None
 
     def __init__(self, server: Server, policy: ContextPolicy, options: ScoringOptions) -> None:
         self.server, self.context_policy, self.options = server, policy, options
@@ -133,9 +137,7 @@ class CompletionsModel(ScoresStrings):
         self.progress = lambda tokens: None
         # Who writes tables knows the strings of a batch by their identity, which no later batch may get.
         self._strings: list[TokenStrings] = []
-        self._altered, self._heads = 0, Counter[str]()  # segments that the tokens alter; what else is odd about how many
-        # Special tokens of turns that have names, and what the server sets before each turn by itself.
-        self._specials, self._added = set[str](), None
+        self._odd, self._names = Counter[str](), set[str]()  # what is said of how many segments; of special tokens
         self._identity = json.dumps(server.identity(), sort_keys=True, default=str)
         self.vocabulary: Vocabulary = UnknownVocabulary(self._identity)
         self.tokenizer = ServerTokenizer(self.vocabulary.fingerprint[:6])
@@ -166,21 +168,13 @@ class CompletionsModel(ScoresStrings):
     @property
     def notes(self) -> list[str]:
         """Return sentences about the text scored last: why its bits are a bound."""
-        notes = []
-        if self._altered:
-            notes.append(f"{self.label}: the tokens show the text with changes in {_segments(self._altered)}")
-        if self.framing is not None:
-            return notes + [f"{self.label}: {words.format(_segments(count))}" for words, count in self._heads.items()]
-        if self._heads:
-            names = ", ".join(sorted(self._heads)[:_MOST_NAMES])
-            where = f"names of special tokens ({names}) stand in {_segments(self._heads.total())}"
-            notes.append(f"{self.label}: {where}; the server may read them as those tokens")
-        return notes
+        names = ", ".join(sorted(self._names)[:_MOST_NAMES])
+        return [f"{self.label}: {words.format(_segments(count), names)}" for words, count in sorted(self._odd.items())]
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order."""
         at_a_time = max(threads or 0, _AT_A_TIME)
-        self._altered, self._heads = 0, Counter()
+        self._odd, self._names = Counter(), set()
         try:
             for block in segments:
                 batch = self._batch(block, at_a_time, spans=spans)
@@ -223,13 +217,13 @@ class CompletionsModel(ScoresStrings):
         texts = (FramedTurn(block.given_text(i).decode(), block.text(i).decode(), end) for i in range(len(block)))
         framed = list(texts) if framing is None else framed_turns(block, framing)
         locate = self._plain if framing is None else self._rendered
+        untold = _UNTOLD if framing is None and block.turns is not None else ""
         laid, sound = list[LoggedSegment](), list[bool]()
         for one, head in map_in_order(partial(self._segment, block, framed, locate), range(len(block)), at_a_time):
             self.progress(len(one.pieces))
-            self._altered += not one.exact
-            self._heads.update([head] * bool(head))
+            self._odd.update(filter(None, (head, untold, "" if one.exact else _ALTERED)))
             laid.append(one)
-            sound.append(one.exact and (framing is not None or not head))
+            sound.append(one.exact and head != _NAMED)
         numbers = {SPECIAL_TOKENS[UNK]: UNK}
         pieces = [printable(piece) for one in laid for piece in one.pieces]
         cut = Cut(
@@ -248,7 +242,7 @@ class CompletionsModel(ScoresStrings):
     def _segment(
         self, block: Segments, framed: Sequence[FramedTurn], locate: Callable[[str, str], tuple[LoggedSegment, str]], i: int
     ) -> tuple[LoggedSegment, str]:
-        # Its tokens and those of all before it; and the name of a special token in it, or what is wrong with its beginning.
+        # Its tokens and those of all before it, and what must be said of it.
         before, scored = framed[i].before, framed[i].content + framed[i].end
         if not scored:
             return LoggedSegment("", [], []), ""
@@ -266,9 +260,11 @@ class CompletionsModel(ScoresStrings):
     def _plain(self, before: str, scored: str) -> tuple[LoggedSegment, str]:
         laid = self.server.locate(before + scored)
         behind = laid.behind(len(before.encode()))
-        names = (printable(piece) for piece, value in zip(behind.pieces, behind.logprob, strict=True) if value is not None)
+        shown = (printable(piece) for piece, value in zip(behind.pieces, behind.logprob, strict=True) if value is not None)
         # Servers read the name of a special token in the text as that token, not as the text it is.
-        return laid, next(filter(_SPECIAL.fullmatch, names), "")
+        names = list(filter(_SPECIAL.fullmatch, shown))
+        self._names.update(names[:1])
+        return laid, _NAMED if names else ""
 
     def _rendered(self, before: str, scored: str) -> tuple[LoggedSegment, str]:
         prompt = before + scored
