@@ -79,8 +79,7 @@ def _child(folder: str, case: str, name: str) -> None:
     from lmgauge.text.documents import Corpus
 
     torch.set_num_threads(1)
-    file = Path(folder, f"{case}.jinja")
-    file.write_text(CASES[case][3])
+    (file := Path(folder, f"{case}.jinja")).write_text(CASES[case][3])
     conversations = _conversations(case)
     corpus = Corpus.from_conversations(conversations)
     model: Any = load_neural(folder, ScoringOptions(template=file)).framed()

@@ -129,7 +129,7 @@ class CompletionsModel(ScoresStrings):
     framing: ChatTemplate | None = None
     # Of turns: special tokens that have names, and what the server sets before each by itself.
     _specials: Collection[str] = ()
-    _added: str | None = None
+    _own_bos: str | None = None
 
     def __init__(self, server: Server, policy: ContextPolicy, options: ScoringOptions) -> None:
         self.server, self.context_policy, self.options = server, policy, options
@@ -155,9 +155,9 @@ class CompletionsModel(ScoresStrings):
         model.server, added = self.server.adding_nothing()
         model.raw, model.framing, model._strings = self, framing, []
         model.context_policy = policy_of_turns(self.context_policy, self.options, framing.digest)
-        told = {**named, **self.options.template_arguments}
-        model._specials = {str(value) for name, value in told.items() if name.endswith("_token")}
-        model._added = None if added is None else str(told.get("bos_token", added))
+        tokens = {**named, **self.options.template_arguments}
+        model._specials = {str(value) for name, value in tokens.items() if name.endswith("_token")}
+        model._own_bos = None if added is None else str(tokens.get("bos_token", added))
         return model
 
     @property
@@ -268,13 +268,13 @@ class CompletionsModel(ScoresStrings):
 
     def _rendered(self, before: str, scored: str) -> tuple[LoggedSegment, str]:
         prompt = before + scored
-        sent = prompt.removeprefix(self._added or "")
+        sent = prompt.removeprefix(self._own_bos or "")
         specials = {*self._specials, *SPECIAL_NAME.findall(sent)}
         tokens = self.server.tokens(sent)
         laid = locate_rendered(tokens, sent, specials)
-        added, skipped = tokens.before(laid), len(prompt.encode()) - len(sent.encode())
-        twice = added > 1 or (added == 1 and tokens.pieces[0] == laid.pieces[0] in specials)
-        head = _TWICE if twice else _FOREIGN if self._added is not None and not skipped else ""
+        leading, skipped = tokens.before(laid), len(prompt.encode()) - len(sent.encode())
+        twice = leading > 1 or (leading == 1 and tokens.pieces[0] == laid.pieces[0] in specials)
+        head = _TWICE if twice else _FOREIGN if self._own_bos is not None and not skipped else ""
         return laid._replace(ends=[end + skipped for end in laid.ends]), head
 
     def __repr__(self) -> str:

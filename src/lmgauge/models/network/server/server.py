@@ -96,13 +96,13 @@ class Server:
 
     def template(self) -> tuple[str | None, dict[str, str]]:
         """Return what the server tells of its chat template: its source and special tokens such as `bos_token`."""
-        told: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         with closing(Endpoint(re.sub(r"/v1(?=[?]|$)", "", self.endpoint.url))) as beside:
             for page in ("/props", "/tokenizer_info"):  # llama.cpp's and vLLM's
                 with suppress(ServerError):
-                    told |= beside.get(page)
-        named = ((name, value.get("content") if isinstance(value, dict) else value) for name, value in told.items())
-        source = told.get("chat_template")
+                    settings |= beside.get(page)
+        named = ((name, value.get("content") if isinstance(value, dict) else value) for name, value in settings.items())
+        source = settings.get("chat_template")
         specials = {name: value for name, value in named if name.endswith("_token") and isinstance(value, str)}
         return source if isinstance(source, str) else None, specials
 
