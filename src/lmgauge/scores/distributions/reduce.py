@@ -118,21 +118,28 @@ def reduce_pair(
     own, *texts = tee(segments, 3)
     chosen = {"events": events, "spans": spans, "threads": threads}
     blocks = [distributions_of(model, text, **chosen) for model, text in zip((a, b), texts, strict=True)]  # type: ignore[arg-type]
+    for block, one, two in zip(own, *blocks, strict=True):
+        yield reduced_pair(block, one, two, reduction, threads)
+
+
+def reduced_pair(
+    block: Segments, one: BlockDistributions, two: BlockDistributions, reduction: PairReduction, threads: int | None = None
+) -> tuple[ScoreBatch, ScoreBatch, Columns]:
+    """Return of one block what `reduce_pair` yields."""
 
     def look(pair: tuple[Tile, ...]) -> Columns:
         first, second = pair
         targets = {"logprob_a": first.of_targets(), "logprob_b": second.of_targets()}
         return targets | dict(reduction(first, second))
 
-    for block, one, two in zip(own, *blocks, strict=True):
-        closed = one.closed_form(reduction, two) if len(one) == len(two) else None
-        columns = {} if closed is None else dict(closed)
-        if closed is None:
-            at_a_time = thread_count(threads) if one.parallel and two.parallel else 1
-            columns = joined(look, together(one.tiles(), two.tiles()), (no_events(one), no_events(two)), at_a_time)
-        first, second = one.finish(columns.pop("logprob_a", None)), two.finish(columns.pop("logprob_b", None))
-        with_same_events(block, [first, second])
-        yield first, second, columns
+    closed = one.closed_form(reduction, two) if len(one) == len(two) else None
+    columns = {} if closed is None else dict(closed)
+    if closed is None:
+        at_a_time = thread_count(threads) if one.parallel and two.parallel else 1
+        columns = joined(look, together(one.tiles(), two.tiles()), (no_events(one), no_events(two)), at_a_time)
+    first, second = one.finish(columns.pop("logprob_a", None)), two.finish(columns.pop("logprob_b", None))
+    with_same_events(block, [first, second])
+    return first, second, columns
 
 
 def together(*parts: Iterator[Tile]) -> Iterator[tuple[Tile, ...]]:
