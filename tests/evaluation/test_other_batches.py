@@ -85,7 +85,7 @@ def test_what_a_block_gives_is_compared_with_its_segments_one_by_one() -> None:
     ngrams = lmgauge.train("laplace", Corpus.from_strings(lines), order=2)
     model: Any = OneBuffer(ngrams)
     (block,) = Corpus.from_strings(lines)
-    ((first, second, columns),) = against_itself(model, [block], Divergences((1,)))
+    ((_, first, second, columns),) = against_itself(model, [block], Divergences((1,)))
     distributions = [np.array(tile.logprob[i]) for part in by_event(ngrams, ngrams.score([block]), None)
                      for tile in part.tiles() for i in range(len(tile))]  # fmt: skip
     expected = [kl(warmer(logprob), logprob) for logprob in distributions]

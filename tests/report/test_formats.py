@@ -69,7 +69,7 @@ def test_small_figures_keep_two_that_count() -> None:
     values = [2.8e-6, 0.0000299, 0.0996, 0.26, 1.04, 12.34, 1234.5, 4.4e-16, 0.0, -0.0314, 2e12]
     shown = ["0.0000028", "0.000030", "0.100", "0.26", "1.0", "12", "1,234", "4.4e-16", "0", "-0.031", "2.0e+12"]
     assert [in_words(Number(value, 2, "figures")) for value in values] == shown
-    assert in_words(Range(2.8e-6, 0.26, 2, "figures")) == "0.0000028 – 0.26"
+    assert in_words(Range(2.8e-6, 0.26, 2, "figures")) == "0.00000280 – 0.260"  # ends have one more
     assert in_words(Number(math.inf, 2, "figures")) == "∞"
 
 

@@ -10,7 +10,6 @@ from lmgauge.base.memory import format_bytes
 from lmgauge.base.result_list import columns_of
 from lmgauge.evaluation.divergence.candidates import KL
 from lmgauge.evaluation.divergence.divergence_result import (
-    FLOOR,
     CandidateDivergences,
     CandidateTest,
     Divergence,
@@ -36,16 +35,16 @@ _TITLE, _FORM = _KL.title, (_KL.digits, _KL.form)
 def blocks(divergence: Divergence, *, details: bool = True) -> doc.Document:
     """Return the verdict, the figures, where the candidate suffers, what a reader must know, and the signature."""
     names, values, intervals = zip(*_rows(divergence), strict=True)
-    columns = (doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1))
+    columns = [doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1)]
     floor = divergence.floor
     if floor is not None:  # its perplexities are of fewer events
         of_floor = {name: value for name, value, _ in _rows(floor) if "perplexity of" not in name}
-        columns = (*columns, doc.Column(FLOOR, [of_floor.get(name, "") for name in names]))
+        columns.append(doc.Column(floor.b, [of_floor.get(name, "") for name in names]))
     return (
         doc.Heading(f"{divergence.b} compared with {divergence.a}"),
         *_verdict(divergence),
         doc.Text(looked_at(divergence)),
-        doc.Table(columns, footnotes=_of_floor(floor)),
+        doc.Table(tuple(columns)),
         *storage_blocks(divergence.storage),
         *_quantiles(divergence),
         *(details_of(divergence) if details else ()),
@@ -57,7 +56,8 @@ def blocks(divergence: Divergence, *, details: bool = True) -> doc.Document:
 
 def looked_at(result: Divergence) -> str:
     """Return how many of the events and segments of the text were compared."""
-    return f"{_of(result.events, result.total_events)} events, {_of(result.segments, result.total_segments)} segments"
+    floor = f"; {result.floor.b} of {result.a} at {result.floor.events:,} events" if result.floor is not None else ""
+    return f"{_of(result.events, result.total_events)} events, {_of(result.segments, result.total_segments)} segments{floor}"
 
 
 def _of(part: int, whole: int) -> str:
@@ -85,26 +85,19 @@ def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
         level, small = "fact", f"; below {percent(_MARGIN, 1)} it counts as neither good nor bad"
     alike = "" if agreement is None else f" Both expect the same token in {percent(agreement)} of the events."
     far = f"{result.b} is {in_words(_kl(kl))} nats per token from {result.a} (mean KL divergence)."
-    floor = _beside_floor([result])
-    yield doc.Verdict(level, f"{far}{floor} Its perplexity {what}: {in_words(gap)}{between}{small}.{alike}")
+    far += _beside_floor([result])
+    yield doc.Verdict(level, f"{far} Its perplexity {what}: {in_words(gap)}{between}{small}.{alike}")
 
 
 def _beside_floor(items: Sequence[Divergence]) -> str:
     # A sentence of the noise floor, and of the candidates that are not beyond it.
-    floor = items[0].floor
-    if floor is None:
+    if items[0].floor is None:
         return ""
-    own = floor.kl_ab_nats
-    most = _order(own) if own.interval is None else own.interval.high
+    floor = items[0].floor.kl_ab_nats
+    most = _order(floor) if floor.interval is None else floor.interval.high
     within = [item.b for item in items if _order(item.kl_ab_nats) <= most]
     which = f"; {listed(within)} {'is' if len(within) == 1 else 'are'} within it" if within else ""
-    return f" The noise floor is {in_words(_kl(own.value))}{which}."
-
-
-def _of_floor(floor: Divergence | None) -> tuple[str, ...]:
-    if floor is None:
-        return ()
-    return (f"{FLOOR}: {floor.a} compared with itself, in batches and window by window, at {floor.events:,} events",)
+    return f" The noise floor is {in_words(_kl(floor.value))}{which}."
 
 
 def _rows(result: Divergence) -> Iterator[Row]:
@@ -225,22 +218,15 @@ def candidate_blocks(candidates: CandidateDivergences, *, details: bool | None =
     items = candidates.items
     if len(items) == 1:
         return blocks(items[0], details=details is not False)
-    each = [block for item in items for block in blocks(item)] if details else []
-    independence = next((item.independence for item in items if item.independence), "")
+    heading = doc.Heading(f"candidates compared with {items[0].a}")
+    beginning = (heading, _closest(candidates), doc.Text(looked_at(items[0])), _table(items))
+    compared: doc.Document = (*_charts(items), *_tests(candidates.tests))
+    if details:
+        return (*beginning, *compared, *(block for item in items for block in blocks(item)))
     notes = list(dict.fromkeys(note for item in items for note in _named_notes(item, items)))
-    return (
-        doc.Heading(f"candidates compared with {items[0].a}"),
-        _closest(candidates),
-        doc.Text(looked_at(items[0])),
-        _table(items),
-        *(() if details else storage_of_several(items)),
-        *_charts(items),
-        *_tests(candidates.tests),
-        *each,
-        *(() if details else doc.notes(notes)),
-        *(doc.notes([f"95 % intervals and p-values: {independence}."] if independence else []) if not details else ()),
-        *(() if details else doc.signatures(item.signature for item in items)),
-    )
+    notes += [f"95 % intervals and p-values: {item.independence}." for item in items if item.independence][:1]
+    signatures = doc.signatures(item.signature for item in items)
+    return (*beginning, *storage_of_several(items), *compared, *doc.notes(notes), *signatures)
 
 
 def _named_notes(item: Divergence, items: Sequence[Divergence]) -> Iterator[str]:
@@ -304,7 +290,7 @@ def _table(items: Sequence[Divergence]) -> doc.Table:
         column("ppl / base", "perplexity_ratio", 5),
         doc.Column("95 % interval", [doc.between(item.perplexity_ratio.interval, 5) for item in rows], 2),
     )
-    return doc.Table(columns, footnotes=_of_floor(floor))
+    return doc.Table(columns)
 
 
 def _charts(items: Sequence[Divergence]) -> Iterator[doc.ChartData]:
@@ -316,7 +302,7 @@ def _charts(items: Sequence[Divergence]) -> Iterator[doc.ChartData]:
     title, y = f"How far candidates are from {items[0].a}: mean KL(base || candidate)", "mean KL divergence"
     chart = doc.ChartData("candidates", title, "candidate", y, "nats", (kl,), kind="intervals", better="lower")
     floor = items[0].floor
-    yield chart if floor is None else replace(chart, rule=floor.kl_ab_nats.value, rule_name=FLOOR)
+    yield chart if floor is None else replace(chart, rule=floor.kl_ab_nats.value, rule_name=floor.b)
 
 
 def _tests(tests: Sequence[CandidateTest]) -> Iterator[doc.Table]:

@@ -127,6 +127,8 @@ def in_column(cell: Number | Range) -> str:
         between, ends = " .. " if cell.form in _SIGNED_FORMS else " – ", (cell.low, cell.high)
         if cell.form in ("number", "signed") and any(_LARGE <= abs(end) < math.inf for end in ends):  # both in one form
             cell = replace(cell, digits=_MOST_DIGITS + 1)
+        if cell.form == "figures":  # the ends of a narrow interval would be equal
+            cell = replace(cell, digits=cell.digits + 1)
         return between.join(map(form, ends))
     if cell.value is None:
         return "–"

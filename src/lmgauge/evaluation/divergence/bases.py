@@ -30,7 +30,6 @@ from lmgauge.evaluation.divergence.divergence_result import SavedBase, Storage
 from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.divergence.storage_bounds import storage_of
 from lmgauge.evaluation.options import DivergenceSettings, StoringSettings
-from lmgauge.evaluation.other_batches import against_itself
 from lmgauge.scores import ScoreBatch
 from lmgauge.scores.distributions.blocks import Events, distributions_of
 from lmgauge.scores.distributions.pairs import Divergences
@@ -68,11 +67,11 @@ class ModelFacts:
 class AskedBase:
     """A base that is asked for its distributions."""
 
-    # itself: the model as it was loaded, of which the noise floor is; none if there is to be none.
+    # itself: the model as it was loaded; None where its noise floor is not wanted.
 
     def __init__(self, model: LanguageModel, name: str, itself: LanguageModel | None = None) -> None:
         self.models, self.facts = (model,), ModelFacts.of(model, name)
-        self.rounding = [one for one in (itself,) if one is not None and one.tolerance and not one.context_policy.runs_on]
+        self.rounding = [one for one in (itself,) if one and one.tokens is not None and not one.context_policy.runs_on]
 
     def check(self, candidate: LanguageModel, name: str) -> None:
         """Refuse a candidate whose events or tokens are not those of the base."""
@@ -99,20 +98,10 @@ class AskedBase:
         return None
 
 
-class Itself(AskedBase):
-    """A base that is compared with itself in other batches."""
-
-    def compared(
-        self, candidate: LanguageModel, text: Iterable[Segments], sample: Sample, settings: DivergenceSettings
-    ) -> Compared:
-        columns = Divergences(ranks_of(settings))
-        return against_itself(candidate, text, columns, events=sample.events, threads=settings.threads)
-
-
 class StoredBase:
     """A base of which there is a file."""
 
-    models: tuple[LanguageModel, ...] = ()
+    models: Sequence[LanguageModel] = ()
     rounding: Sequence[LanguageModel] = ()
 
     def __init__(self, file: BaseFile) -> None:

@@ -8,25 +8,28 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.diagnosis.costs import TokenCost, TokenCosts
-from lmgauge.evaluation.divergence.bases import Base, Itself, ModelFacts
+from lmgauge.evaluation.divergence.bases import Base, ModelFacts, ranks_of
 from lmgauge.evaluation.divergence.candidates import CandidateSums, candidate_tests
 from lmgauge.evaluation.divergence.divergence_result import FLOOR, CandidateDivergences, Divergence
 from lmgauge.evaluation.divergence.figures import PairEvents, PairRows, collect, figures_of, worst_tokens
 from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.evaluation.origin import normalizer_of
+from lmgauge.evaluation.other_batches import against_itself
 from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.span_alignment import exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.signature import Signature, text_parts
 from lmgauge.scores.distributions.blocks import of_events
+from lmgauge.scores.distributions.pairs import Divergences
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -121,10 +124,11 @@ class _Measured:
     def floor(self, model: LanguageModel) -> Divergence:
         """Return how far the base is from itself in other batches, at some of the events."""
         most = max(1, min(_FLOOR_EVENTS, _FLOOR_BYTES // (4 * len(model.vocabulary))))
-        few = replace(draw([model], self.sample, most, self.settings.seed), events=np.arange(most))
-        base = Itself(model, self.base.facts.name)
-        itself = replace(self, base=base, sample=few, settings=replace(self.settings, examples=0), notes=())
-        events = collect(itself.rows(model), (base.facts.name, base.facts.name))
+        drawn = draw([model], self.sample, most, self.settings.seed)  # type: ignore[arg-type]
+        few = replace(drawn, events=np.arange(most))
+        pairs = against_itself(model, few, Divergences(ranks_of(self.settings)), events=few.events)
+        events = collect(starmap(PairRows, pairs), (self.base.facts.name, FLOOR))
+        itself = replace(self, sample=few, settings=replace(self.settings, examples=0), notes=())
         return itself.result(model, FLOOR, events, KlSlices(self.corpus))
 
     def result(self, b: LanguageModel, name: str, events: PairEvents, slices: KlSlices) -> Divergence:

@@ -63,7 +63,7 @@ class _Drawn(NamedTuple):
     segment: Segments
 
 
-def draw(models: Sequence[LanguageModel], corpus: Corpus | Sample, events: int | None, seed: int) -> Sample:
+def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, seed: int) -> Sample:
     """Draw segments at random until they have a number of events, and return them in reading order."""
     # Every segment gets a random number; those with the lowest are drawn. The numbers depend on the seed and the order of
     # the segments alone, so that the sample does not depend on blocks or threads.
