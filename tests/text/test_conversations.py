@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lmgauge import Corpus
@@ -127,6 +127,8 @@ SOME_ROLES = st.lists(st.sampled_from(["user", "assistant", "tool"]), min_size=1
 def test_what_is_read_depends_neither_on_the_format_nor_on_the_size_of_blocks(
     conversations: list[list[dict[str, Any]]], roles: list[str], ending: str, block_bytes: int
 ) -> None:
+    scored = [messages for messages in conversations if any(message["role"] in roles for message in messages)]
+    assume(scored)
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder, f"x.{ending}"), [{"said": messages} for messages in conversations])
         files = Corpus.from_files(path, chat="said", roles=roles, block_bytes=block_bytes)
@@ -137,7 +139,6 @@ def test_what_is_read_depends_neither_on_the_format_nor_on_the_size_of_blocks(
     said = [message["content"] for messages in conversations for message in messages if message["role"] in roles]
     assert [turn[0].replace("\r", "") for turn in turns] == [text.replace("\r", "") for text in said]
     assert files.report.bytes == sum(len(turn[0].encode()) for turn in turns)
-    scored = [messages for messages in conversations if any(message["role"] in roles for message in messages)]
     assert (files.report.documents, files.report.without_turns) == (len(scored), len(conversations) - len(scored))
 
 
@@ -298,8 +299,14 @@ def test_text_without_fields_has_no_messages_and_turns_are_not_joined(tmp_path: 
     with pytest.raises(UsageError, match="lines of text have no field 'messages'"):
         Corpus.from_files(tmp_path / "x.txt", chat="messages")
     for corpus in (Corpus.from_conversations([SHARED]), Corpus.from_strings(["a"], as_turn="user")):
-        with pytest.raises(UsageError, match="turns of conversations cannot be joined"):
+        with pytest.raises(UsageError, match="given text and turns of conversations cannot be kept"):
             corpus.joined("\n")
+
+
+def test_a_text_in_which_nobody_speaks_who_is_scored_is_refused() -> None:
+    for messages, roles in ((SUMS[:2], "assistant"), (SUMS[:3], ["assistant", "tool"])):
+        with pytest.raises(InputError, match="no conversation of the text has a turn with content of assistant"):
+            list(Corpus.from_conversations([messages], roles=roles))
 
 
 def test_a_generator_is_read_once_and_says_so() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, Union, cast
 
-from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS
+from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS, Role
 from lmgauge.base.declaration import chosen
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.remote.addresses import PATHS as PATHS
@@ -31,7 +31,8 @@ Model = Union["Backend", PathLike]
 Models = Union[Model, Sequence[Model], Mapping[str, Model]]  # noqa: UP007
 WithRows = TypeVar("WithRows", "Choices", "ContextCurve", "Membership")
 
-_RULES = {"context", "stride", "stream", "first_token", "end", "protocol", "bos_each_window"}
+OF_CONVERSATIONS = {"template", "template_args", "end_of_turn", "framing"}
+_RULES = {"context", "stride", "stream", "first_token", "end", "protocol", "bos_each_window", *OF_CONVERSATIONS}
 """What a network in memory can be told; the rest is chosen when a model is loaded."""
 
 _SAME = 1e-6  # relative: log-probabilities of networks differ in last bits
@@ -40,13 +41,16 @@ _CALLS = 'lmgauge.evaluate(model, "test.txt"), or lmgauge.evaluate(model, texts=
 
 
 # -- models -------------------------------------------------------------------------------------------------------------
-def loaded(model: Model, scoring: ScoringOptions | None = None) -> LanguageModel:
+def loaded(model: Model, scoring: ScoringOptions | None = None, corpus: Corpus | None = None) -> LanguageModel:
     """Return the model itself, or the one at a path, loaded with these options."""
-    return load_models([model], scoring)[0]
+    return load_models([model], scoring, corpus)[0]
 
 
-def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) -> list[LanguageModel]:
+def load_models(
+    models: Sequence[Model], scoring: ScoringOptions | None = None, corpus: Corpus | None = None
+) -> list[LanguageModel]:
     """Return models, those named by a path loaded with these options; none that was chosen is ignored in silence."""
+    # corpus: what they will score, in their chat templates if it is conversations.
     from lmgauge.base.progress import say_progress, show_speed
     from lmgauge.models import registry
     from lmgauge.models.protocol import completed
@@ -72,6 +76,12 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
     if unused := registry.unused_option(options, loaded):
         takers = registry.takers(unused)
         raise UsageError(f"--{unused.replace('_', '-')} is for {takers}, and no model named here takes it")
+    if corpus is not None and corpus.roles is not None:
+        loaded = [model.framed() for model in loaded]
+    elif corpus is not None and (odd := sorted(asked & OF_CONVERSATIONS)):
+        raise UsageError(
+            f"{odd[0].replace('_', '-')} is about turns of conversations: name their field (--chat), or --as-turn"
+        )
     show_speed(loaded)
     return loaded
 
@@ -81,7 +91,9 @@ def _follows_rules(model: object) -> TypeGuard[NetworkModel]:
     return not isinstance(model, PATHS) and cast("LanguageModel", model).tokens is not None
 
 
-def named_models(models: Models, scoring: ScoringOptions | None = None) -> tuple[list[LanguageModel], list[str]]:
+def named_models(
+    models: Models, scoring: ScoringOptions | None = None, corpus: Corpus | None = None
+) -> tuple[list[LanguageModel], list[str]]:
     """Return one or more models, and the name of each: its key in a mapping, the end of its path, or its label."""
     from lmgauge.models.registry import model_names
 
@@ -90,7 +102,7 @@ def named_models(models: Models, scoring: ScoringOptions | None = None) -> tuple
         raise UsageError(f"there is no model in the list: {_CALLS}")
     if not isinstance(models, Mapping):
         refuse_twice(each)
-    opened = load_models(each, scoring)
+    opened = load_models(each, scoring, corpus)
     return opened, [str(name) for name in models] if isinstance(models, Mapping) else model_names(each, opened)
 
 
@@ -199,6 +211,13 @@ def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: 
     return corpus
 
 
+def training_text(train: Text, reading: ReadingOptions) -> Corpus:
+    """Return the training text beside a test that is read alike; plain text may stand beside conversations."""
+    corpus = corpus_of(train, replace(reading, chat=None, roles=ReadingOptions.roles), alone=False)
+    is_plain = all(source.format == "text" for source in corpus.sources)
+    return corpus if reading.chat is None or is_plain else corpus_of(train, reading, alone=False)
+
+
 def text_read(text: Text | None, reading: ReadingOptions) -> Corpus | None:
     """Return the text that was scored, if it is given."""
     for name in chosen(reading) if text is None else ():
@@ -213,7 +232,7 @@ def refuse_field(reading: ReadingOptions, *corpora: Corpus | None) -> None:
         raise UsageError("field names a field of records, and the text is plain; leave it out, or say the format")
 
 
-def strings(texts: Iterable[str] | str) -> Corpus:
+def strings(texts: Iterable[str] | str, as_turn: Role | None = None) -> Corpus:
     """Return strings as a corpus, each a segment: one string, a list, a generator, a column of a data frame."""
     from lmgauge.base.paths import refuse_file_names
     from lmgauge.text.documents import Corpus
@@ -225,7 +244,7 @@ def strings(texts: Iterable[str] | str) -> Corpus:
         raise UsageError(
             f'texts are strings, not {type(texts).__name__}: give a string or several, as in ["the cat sat", "the dog sat"]'
         )
-    return Corpus.from_strings([texts] if isinstance(texts, str) else texts)
+    return Corpus.from_strings([texts] if isinstance(texts, str) else texts, as_turn=as_turn)
 
 
 def one_text(text: Text | None, texts: Iterable[str] | str | None, reading: ReadingOptions = ReadingOptions()) -> Corpus:
@@ -235,9 +254,9 @@ def one_text(text: Text | None, texts: Iterable[str] | str | None, reading: Read
     if texts is None or text is not None:
         which = "neither text nor texts is" if text is None else "both text (files) and texts (strings) are"
         raise UsageError(f"{which} given: write {_CALLS}")
-    for name in chosen(reading):
+    for name in chosen(replace(reading, as_turn=None)):
         raise UsageError(f"{name} is for files: for strings write Corpus.from_strings(texts, documents=[...])")
-    return strings(texts)
+    return strings(texts, reading.as_turn)
 
 
 # -- runs ---------------------------------------------------------------------------------------------------------------

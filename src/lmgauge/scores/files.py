@@ -236,7 +236,7 @@ def _read_records(path: Path, form: Format) -> Iterator[pa.RecordBatch]:
 _INTEGERS = ("segment", "start", "end", "context", "rank")
 _FLOATS = (
     *("logprob", "entropy", "mean_logprob", "logprob_deviation", "mass", "word_boundary", "kl", "base_logprob"),
-    *("spelling", "separator"),
+    *("spelling", "separator", "altered"),
 )
 _COLUMNS = frozenset((*_INTEGERS, *_FLOATS, "top_tokens", "top_logprobs", "token", "kind", "document"))
 _LARGEST = 1 << 52  # of an integer
@@ -330,8 +330,11 @@ def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray
 def _require_columns(path: Path, names: Sequence[str]) -> None:
     for name in ("segment", "logprob"):
         if name not in names:
-            advice = f"another table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUNS`"
-            raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names) or 'none'}; {advice}")
+            way = f"lmgauge import {path} --logprob COLUMN --logprob COLUMN --log-unit nats -o RUNS"
+            raise InputError(
+                f"{path}: no column {name!r} in the score table; it has {', '.join(names) or 'none'}; "
+                f"another table is imported first: `{way}`"
+            )
 
 
 def _kinds(column: pa.Array) -> NDArray[np.uint8]:

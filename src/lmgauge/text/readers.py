@@ -19,7 +19,7 @@ from lmgauge.records.lines import Reader as LineReader
 from lmgauge.records.records import TAKEN, Fields, Ints, RawBlock, Records, Strings, find_problem, utf8
 from lmgauge.records.sources import Source
 from lmgauge.text.cleaning import CleanBlock, Place, clean_lines, clean_record, supplied_newline
-from lmgauge.text.conversations import Turn, as_json, conversation_of
+from lmgauge.text.conversations import Turn, conversation_of
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segment_metadata import CHAT, DOCUMENT, GIVEN, GROUP, ROLE, Names
 from lmgauge.text.segments import KEEP, Segments, TextReport
@@ -213,7 +213,7 @@ _PLURALS = {GROUP: "groups", DOCUMENT: "documents", GIVEN: "given texts"}
 
 
 def read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: ReadingPass) -> Iterator[Segments]:
-    """Yield strings in batches of about `block_bytes`."""
+    """Yield strings, or conversations as JSON, in batches of about `block_bytes`."""
     batch: list[bytes] = []
     names: dict[str, list[str]] = {label: [] for label in labels}
     waiting = {label: iter(values) for label, values in labels.items()}
@@ -238,13 +238,6 @@ def read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], read
     for label, values in waiting.items():
         if next(values, None) is not None:
             raise UsageError(f"there are more {_PLURALS[label]} than texts")
-
-
-def read_conversations(
-    conversations: Iterable[object], labels: Mapping[str, Iterable[str]], reading: ReadingPass
-) -> Iterator[Segments]:
-    """Yield conversations in batches, each read as the JSON that it is in files."""
-    return read_strings(map(as_json, conversations), labels, reading)
 
 
 def _read_batch(texts: Sequence[bytes], first: int, labels: Labels, reading: ReadingPass) -> Iterator[Segments]:

@@ -156,7 +156,7 @@ def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slice
         yield f"a slice of fewer than {FEWEST_UNITS} {of} has no interval and no test"
     if part == NOTHING:
         for run in sums.runs:
-            if run.origin.lossy_segments and not run.origin.loses_white_space_only:
+            if run.origin.lossy_segments and not run.origin.rows_tell_losses:
                 why = lossy_reason(run.origin).short
                 yield (
                     f"{run.name}: {run.origin.lossy_segments:,} segments are not exact ({why}); a score table does "
@@ -195,6 +195,8 @@ def compare(
     """Compare runs with the first of them."""
     # best_first: the figures chose the first run, as the best of all; p-values then count for all pairs of runs.
     if len(runs) < 2:
+        for run in runs:
+            next(run.batches(), None)  # a table of several models that is not imported yet: it says how
         raise UsageError("a comparison needs two runs or more; each is compared with the first")
     check_whole("examples", examples, 0)
     runs = with_distinct_names(runs)

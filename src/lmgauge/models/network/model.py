@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,11 @@ from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.threads import thread_count
 from lmgauge.models.custom import alone
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
-from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.network.options import ScoringOptions, policy_of_turns
 from lmgauge.models.network.parallel import Workers, score_in_order
-from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, block_events, events_in_units
+from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, block_events, events_in_units, jobs_of_turns
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.models.network.windows import Layout, windows_note
+from lmgauge.models.network.windows import HAS_TEMPLATE, Layout, windows_note
 from lmgauge.models.protocol import OF_TEXT, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
@@ -41,16 +42,18 @@ class NetworkModel(ScoresStrings):
     options: ScoringOptions
     tokens: TokenMap
     scores_in_units: bool
+    raw: NetworkModel | None = None
 
     def __init__(self, engine: Engine, tokens: TokenMap, policy: ContextPolicy, options: ScoringOptions, label: str) -> None:
         if policy.runs_on and policy.length is None and not engine.carries_state:
             raise UsageError(f"{label}: has no longest context, so a running one needs --context, and --stride")
         self.label, self.engine, self.context_policy, self.options = label, engine, policy, options
+        self._own_tokens = tokens
         self.tokens = tokens.reading_line_ends() if policy.end == "newline" else tokens
         self.layout = Layout.of(policy)
         self.tolerance = engine.tolerance
         self.scores_in_units = not policy.runs_on
-        self._segments = self._in_windows = 0
+        self._segments = self._in_windows = self._of_plain_text = 0
         self.workers: Workers | None = None
 
     @property
@@ -79,6 +82,20 @@ class NetworkModel(ScoresStrings):
             UsageError: they do not fit the network.
         """
 
+    def framed(self) -> Self:
+        """Return the same network for the turns of conversations, set into its chat template; itself where it has none."""
+        tokens, options, policy = self._own_tokens.framed(self.options, self.label), self.options, self.context_policy
+        if tokens.framing is None:
+            return self
+        model = copy(self)
+        # What a model has for itself: a journal, how fast it is. `raw`: of the contents alone.
+        model.engine, model.tokens, model.raw = copy(self.engine), tokens, self
+        model.context_policy = policy_of_turns(policy, options, tokens.framing.digest)
+        return model.made_from(self, type(self).framed)
+
+    def count_events(self, block: Segments) -> NDArray[np.int64] | None:
+        return block_events(block, self.tokens, self.context_policy, spans=False).counts if self.tokens.framing else None
+
     def takes(self, option: str) -> bool:
         return option not in ("bos", *OF_TEXT)
 
@@ -100,10 +117,13 @@ class NetworkModel(ScoresStrings):
                 "these are the harness's figures with add_bos_token=False: without it, its version 0.4.13 also predicts the "
                 "BOS token that this tokenizer puts before each segment"
             ]
-        if not self._in_windows or self.context_policy.protocol is not None:
+        if self.context_policy.protocol is not None:
             return []
-        without_bos = self.tokens.puts_first == "bos" and not self.context_policy.bos_each
-        return [windows_note(self.context_policy, without_bos, self._in_windows, self._segments)]
+        notes = [HAS_TEMPLATE.format(self.label)] if self._of_plain_text and self.tokens.template is not None else []
+        if self._in_windows:
+            without_bos = self.tokens.puts_first == "bos" and not self.context_policy.bos_each
+            notes.append(windows_note(self.context_policy, without_bos, self._in_windows, self._segments))
+        return notes
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order.
@@ -118,7 +138,7 @@ class NetworkModel(ScoresStrings):
             ModelFileError: the network gives NaN.
             UsageError: a window does not fit into the memory.
         """
-        self._segments = self._in_windows = 0
+        self._segments = self._in_windows = self._of_plain_text = 0
         threads = thread_count(threads)
         in_groups = partial(events_in_units, tokens=self.tokens, policy=self.context_policy, spans=spans)
         if self.scores_in_units:
@@ -131,17 +151,7 @@ class NetworkModel(ScoresStrings):
             yield from batches
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block of segments.
-
-        Args:
-            block: the segments.
-            spans: whether to fill the column `ends`, in bytes.
-
-        Raises:
-            InputError: the text has a reserved token that is refused.
-            ModelFileError: the network gives NaN.
-            UsageError: a window does not fit into the memory.
-        """
+        """Return the batch of one block of segments; see `score`."""
         return next(self.score([block], spans=spans))
 
     def distributions(
@@ -244,7 +254,9 @@ class NetworkModel(ScoresStrings):
         planned = ([(events, *self.jobs_of_segments(events)) for events in group] for group in groups)
         asked = ((plan, list(chain.from_iterable(jobs for _, jobs, _ in plan))) for plan in planned)
         for plan, scores in score_in_order(self.engine, self.workers, asked, threads):
-            scored = np.concatenate([np.zeros(0), *scores])
+            of_plan = chain.from_iterable(jobs for _, jobs, _ in plan)
+            wanted = (own if job.wanted is None else own[job.wanted] for job, own in zip(of_plan, scores, strict=True))
+            scored = np.concatenate([np.zeros(0), *wanted])
             for events, _, first in plan:
                 used = len(events.ids) - len(first)
                 yield self.batch_of(events, scored[:used], first)
@@ -258,11 +270,15 @@ class NetworkModel(ScoresStrings):
             events: of the block.
         """
         jobs: list[Job] = []
+        self._of_plain_text += events.block.turns is None
         length = self.context_policy.length
         room = None if length is None else length + 1 - len(self._begin())
         begins = np.cumsum(events.counts) - events.counts
         left_out = [np.zeros(0, np.int64)]
         segments = zip(np.split(events.ids, begins[1:]), events.given_ids(room, self.label), begins.tolist(), strict=True)
+        if self.tokens.framing is not None:
+            turns = ((self._network_ids(before), self._network_ids(ids)) for ids, before, _ in segments)
+            return list(jobs_of_turns(turns, events.block.first)), left_out[0]
         for segment, (ids, before, begin) in enumerate(segments, events.block.first):
             own, rows = self.jobs_of_segment(ids, segment, before)
             jobs += own
@@ -332,6 +348,8 @@ class NetworkModel(ScoresStrings):
     def _begin(self) -> NDArray[np.int64]:
         # What the network is shown before a context's first token: int64, one id or none.
         first = {"bos": self.tokens.bos, "eos": self.tokens.eos}.get(self.context_policy.first)
+        if self.context_policy.unit == "conversation":  # the template says what it begins with
+            first = None
         return np.array([] if first is None else [first], np.int64)
 
     def batch_of(self, events: BlockEvents, scored: NDArray[np.float64], firsts: NDArray[np.int64]) -> ScoreBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -62,6 +63,10 @@ class ScoringOptions:
             except `context`, the length of its windows, and for hf-guide `stride`: 512 or, where windows are no longer
             than that, half a window.
         bos_each_window: begin every window with the BOS token, in the place of its first token.
+        template: conversations: file with a chat template (Jinja) to use in place of the model's own.
+        template_args: conversations: what the template is told, such as enable_thinking=false.
+        end_of_turn: conversations: score the token that ends a turn, too.
+        framing: conversations: score what the template puts before a turn, too, from the end of the turn before.
         tokenizer: how text was cut into the words of an ARPA file or a KenLM binary: whitespace, treebank, character, byte,
             icu, a tokenizer.json or a SentencePiece .model; whitespace if not given.
         normalizer: normalization before that; ccnet: lower case, no accents, 0 for digits, ASCII
@@ -88,6 +93,10 @@ class ScoringOptions:
     reserved: ReservedPolicy | None = None
     protocol: ProtocolName | None = None
     bos_each_window: bool | None = None
+    template: str | os.PathLike[str] | None = None
+    template_args: Sequence[str] | Mapping[str, Any] = ()
+    end_of_turn: bool = True
+    framing: bool = False
     tokenizer: str | os.PathLike[str] | Tokenizer | None = None
     normalizer: NormalizerName | None = None
 
@@ -134,11 +143,32 @@ class ScoringOptions:
             context, stream = parse_context(self.context)
             object.__setattr__(self, "context", context)
             object.__setattr__(self, "stream", stream)
+        if isinstance(self.template_args, Mapping):
+            written = (f"{name}={json.dumps(value)}" for name, value in self.template_args.items())
+            object.__setattr__(self, "template_args", tuple(written))
+        if self.template_args:
+            _ = self.template_arguments
         for name in DECIDED if self.protocol is not None else ():
             if getattr(self, name) is not None and (name, self.protocol) != ("stride", "hf-guide"):
                 option = "context stream or sentence" if name == "stream" else name.replace("_", "-")
                 raise UsageError(f"{option}: protocol {self.protocol} decides that; leave one of the two out")
         self._check_places()
+
+    @property
+    def template_arguments(self) -> dict[str, Any]:
+        """What a chat template is told, by name: `enable_thinking=false` is False, and what is no JSON is a string."""
+        from lmgauge.base.json_text import from_json
+
+        arguments: dict[str, Any] = {}
+        for one in (self.template_args,) if isinstance(self.template_args, str) else self.template_args:
+            name, equals, value = one.partition("=")
+            if not (equals and name.isidentifier()):
+                raise UsageError(f"template-args {one!r}: write name=value, as in enable_thinking=false")
+            try:
+                arguments[name] = from_json(value)
+            except ValueError:
+                arguments[name] = value
+        return arguments
 
     def _check_places(self) -> None:
         if self.processes is not None:
@@ -230,6 +260,22 @@ def resolve_policy(options: ScoringOptions, tokens: TokenMap, positions: int | N
     unit: ContextUnit = "stream" if running else "sentence"
     bos_each = bool(options.bos_each_window)
     return ContextPolicy(unit=unit, length=context, stride=stride, first=first, end=end, bos_each=bos_each)
+
+
+_NOT_OF_TURNS = ("protocol", "bos_each_window", "first_token", "end", "stride")
+
+
+def policy_of_turns(policy: ContextPolicy, options: ScoringOptions, template: str) -> ContextPolicy:
+    """Return the policy of a network for turns that a chat template frames, from its own."""
+    # template: the digest of it.
+    odd = next((name for name in _NOT_OF_TURNS if getattr(options, name) is not None), None)
+    if odd is not None or policy.runs_on:
+        name = "context stream" if odd is None else odd.replace("_", "-")
+        raise UsageError(f"{name}: a turn is shown after what its template makes of the conversation; leave it out")
+    end: SegmentEnd = "eos" if options.end_of_turn else "none"
+    told = (one for one in options.template_args if re.fullmatch(r"[\w=.+-]+", one))  # others are in the digest
+    policy = replace(policy, unit="conversation", first="bos", end=end)
+    return replace(policy, template=";".join((template, *told)), framing=options.framing)
 
 
 def _check_positions(context: int | None, positions: int | None) -> None:
