@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import json
+import pickle
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -219,12 +221,12 @@ BAD = [
     ({"messages": []}, "a conversation without messages"),
     ({"messages": None}, "null is not a list of messages"),
     ({"messages": 3}, "a number is not a list of messages"),
-    ({"messages": {"a": 1}}, " is not a list of messages"),
+    ({"messages": {"a": 1}}, "an object is not a list of messages"),
     ({"messages": "who"}, "not messages, nor JSON: Expecting value"),
     ({"said": SUMS}, "no field 'messages'; the fields are 'said'"),
     ({"messages": ["who"]}, "message 1 is a string, not an object with a role and content"),
     ({"messages": [*SUMS, {"role": "narrator", "content": "x"}]}, "message 8 has the role 'narrator'; roles are system,"),
-    ({"messages": [{"role": ["user"], "content": "x"}]}, "message 1 has the role ['user']; roles are"),
+    ({"messages": [{"role": ["user"], "content": "x"}]}, "message 1 has the role \"['user']\"; roles are"),
     ({"messages": [{"content": "x"}]}, "message 1 has no role; roles are"),
     ({"messages": [{"role": "user"}]}, "message 1 has no content"),
     ({"messages": [{"role": "user", "content": None, "tool_calls": []}]}, "message 1 has no content"),
@@ -309,11 +311,53 @@ def test_a_text_in_which_nobody_speaks_who_is_scored_is_refused() -> None:
             list(Corpus.from_conversations([messages], roles=roles))
 
 
+def test_a_text_of_conversations_can_be_pickled_and_copied() -> None:
+    corpus = Corpus.from_conversations(RECORDS)
+    assert read(pickle.loads(pickle.dumps(corpus))) == read(corpus) == read(corpus.in_blocks(1))
+
+
+def test_members_that_json_has_not_are_kept_for_templates_and_part_of_the_fingerprint(tmp_path: Path) -> None:
+    days = [datetime.date(2026, 1, day) for day in (1, 2)]
+    texts = []
+    for day in days:
+        table = pa.table({"messages": [[{"role": "assistant", "content": "x", "on": day}]]})
+        pq.write_table(table, tmp_path / f"{day}.parquet")
+        texts.append(Corpus.from_files(tmp_path / f"{day}.parquet", chat="messages"))
+        ((_, _, conversation, _),) = read(texts[-1])
+        assert conversation.messages[0]["on"] == day
+    assert texts[0].report.sha256 != texts[1].report.sha256
+
+
+def test_messages_nested_too_deep_are_a_bad_record(tmp_path: Path) -> None:
+    deep = '{"messages": [{"role": "assistant", "content": "\\r", "name": ' + "[" * 800 + "]" * 800 + "}]}\n"
+    (tmp_path / "x.jsonl").write_text(deep + json.dumps(RECORDS[2]) + "\n", encoding="utf-8")
+    corpus = Corpus.from_files(tmp_path / "x.jsonl", chat="messages", errors="skip")
+    assert [text for text, *_ in read(corpus)] == ["Hello"]
+    assert corpus.report.unusable == 1
+
+
+def test_columns_that_hold_no_messages_are_refused(tmp_path: Path) -> None:
+    latin = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"], pa.binary()).buffers())
+    inside = pa.StructArray.from_arrays([pa.array(["assistant"]), latin], ["role", "content"])
+    for column, says in (
+        (pa.array([["the cat"]]), ":1: field 'm': message 1 is a string, not an object"),
+        (pa.array([None]), ":1: field 'm': null is not a list of messages"),
+        (
+            pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), inside),
+            "column 'm' holds a string inside that is not valid",
+        ),
+    ):
+        pq.write_table(pa.table({"m": column}), tmp_path / "x.parquet")
+        with pytest.raises(InputError) as refusal:
+            list(Corpus.from_files(tmp_path / "x.parquet", chat="m"))
+        assert says in str(refusal.value)
+
+
 def test_a_generator_is_read_once_and_says_so() -> None:
     corpus = Corpus.from_conversations(iter([SHARED, Conversation(tuple(SUMS[:5]))]))
     assert [text for text, *_ in read(corpus)] == ["Hello", "two"]
     assert not corpus.rereadable
     with pytest.raises(UsageError, match="there are more texts than groups"):
         list(Corpus.from_conversations([SHARED, SHARED], groups=["x"]))
-    with pytest.raises(InputError, match="cannot be written as JSON"):
-        list(Corpus.from_conversations([[{"role": "user", "content": "x", "at": object()}]]))
+    arrays = np.array([SHARED[0], SHARED[1]], object), (message for message in SHARED)  # as data frames have them
+    assert [text for text, *_ in read(Corpus.from_conversations(arrays))] == ["Hello", "Hello"]

@@ -179,7 +179,7 @@ def your_rungs(models: Models, scored: Corpus, rungs: NgramRungs, folder: Path |
             evaluation, costs = of_run(opened(model), scored)
             yield rung_of(replace(evaluation, model=free(key or evaluation.model)), costs, "your run", own=True)
         else:
-            (one,), (named,) = inputs.named_models([model])
+            (one,), (named,) = inputs.named_models([model], None, scored)
             name = free(key or named)
             say_progress(f"{name}: scoring")
             yield measure(one, name, "your model", scored, folder, own=True, threads=rungs.threads, scoring=ScoringOptions())

@@ -229,12 +229,12 @@ def score_text(model: Model, text: str) -> ScoredText: ...  # type: ignore[overl
 @overload
 def score_text(model: Model, text: Iterable[str]) -> ScoredTexts: ...
 @overload
-def score_text(model: Model, *, messages: Iterable[Mapping[str, Any]], roles: str | Sequence[str] = ...) -> ScoredTexts: ...
+def score_text(model: Model, *, messages: Sequence[Mapping[str, Any]], roles: str | Sequence[str] = ...) -> ScoredTexts: ...
 def score_text(
     model: Model,
     text: str | Iterable[str] | None = None,
     *,
-    messages: Iterable[Mapping[str, Any]] | None = None,
+    messages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
     roles: str | Sequence[str] = ("assistant",),
 ) -> ScoredText | ScoredTexts:
     """Score one string or several, or the turns of a conversation, token by token; see `ScoredText`.
@@ -244,7 +244,8 @@ def score_text(
     Args:
         model: a model, or the path of one.
         text: a string, or strings: a list, a generator, a column of a data frame.
-        messages: a conversation in place of strings, as in `[{"role": "user", "content": "Hi"}, ...]`.
+        messages: a conversation in place of strings, as in `[{"role": "user", "content": "Hi"}, ...]`; or a record of
+            "messages" and "tools".
         roles: whose turns of it are scored.
 
     Returns:
@@ -266,7 +267,7 @@ def score_text(
     from lmgauge.text.documents import Corpus
 
     if messages is not None and text is None:
-        turns = Corpus.from_conversations([list(messages)], roles=roles)
+        turns = Corpus.from_conversations([messages], roles=roles)
         return ScoredTexts(tuple(score_segments(inputs.loaded(model, None, turns), turns)))
     if text is None or messages is not None:
         raise UsageError('give text or messages, as in score_text(model, "the cat sat")')

@@ -86,6 +86,13 @@ def load_models(
     return loaded
 
 
+def refuse_framed(models: Iterable[LanguageModel], corpus: Corpus | None) -> None:
+    """Refuse conversations where a network would score their contents alone, out of its chat template."""
+    odd = next((one for one in models if corpus is not None and corpus.roles and one.framed().raw is not None), None)
+    if odd is not None:
+        raise UsageError(f"{odd.label} has a chat template, which a mixture does not set turns into: give it plain text")
+
+
 def _follows_rules(model: object) -> TypeGuard[NetworkModel]:
     """Return True for a network that is in memory, which can be told other rules."""
     return not isinstance(model, PATHS) and cast("LanguageModel", model).tokens is not None

@@ -37,7 +37,7 @@ class Conversation:
 
     def to_json(self) -> bytes:
         """Return the conversation as JSON, the same for the same content."""
-        return utf8(json.dumps([self.messages, self.tools], ensure_ascii=False, sort_keys=True))
+        return utf8(json.dumps([self.messages, self.tools], ensure_ascii=False, sort_keys=True, default=str))
 
     def cleaned(self, errors: str, report: TextReport) -> Conversation:
         """Return the conversation with all of its strings cleaned, as the text of a file is."""
@@ -92,7 +92,7 @@ def conversation_of(value: object, tools: object = None) -> Conversation:
     """
     held = _parsed(value)
     if isinstance(held, dict):
-        tools, held = held.get("tools", tools), _parsed(held.get("messages"))
+        tools, held = held.get("tools", tools), _parsed(held.get("messages", held))
     if not isinstance(held, list):
         raise InputError(f"{kind_of(held)} is not a list of messages")
     if not held:
@@ -121,7 +121,8 @@ def _message(value: object, name: str) -> dict[str, Any]:
     role = message.get("role")
     role = _OTHER_NAMES.get(role, role) if isinstance(role, str) else role
     if role not in ROLES:
-        raise InputError(f"{name} has {'no role' if role is None else f'the role {role!r}'}; roles are {', '.join(ROLES)}")
+        has = "no role" if role is None else f"the role {str(role)[:40]!r}"
+        raise InputError(f"{name} has {has}; roles are {', '.join(ROLES)}")
     content = message.get("content")
     if content is None and not any(message.get(key) for key in ("tool_calls", "function_call")):
         raise InputError(f"{name} has no content")
@@ -132,7 +133,4 @@ def _message(value: object, name: str) -> dict[str, Any]:
 
 def as_json(value: object) -> str:
     """Return what stands for a conversation in Python as JSON."""
-    try:
-        return json.dumps(asdict(value) if isinstance(value, Conversation) else value)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"a conversation cannot be written as JSON: {error}") from error
+    return json.dumps(asdict(value) if isinstance(value, Conversation) else value, default=list)

@@ -24,7 +24,7 @@ from lmgauge.base.declaration import verb
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.files import growing_digest
 from lmgauge.records.sources import Source, find_sources
-from lmgauge.text.conversations import Conversation, as_json, lone_turns
+from lmgauge.text.conversations import Conversation, lone_turns
 from lmgauge.text.readers import ReadingPass, read_file, read_strings
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segment_metadata import (
@@ -199,7 +199,7 @@ class Corpus:
     @classmethod
     def from_conversations(
         cls,
-        conversations: Iterable[Conversation | Iterable[Mapping[str, Any]] | Mapping[str, Any]],
+        conversations: Iterable[Conversation | Sequence[Mapping[str, Any]] | Mapping[str, Any]],
         *,
         roles: str | Sequence[str] = ("assistant",),
         groups: Iterable[str] | None = None,
@@ -229,7 +229,7 @@ class Corpus:
         labels = {label: values for label, values in ((GROUP, groups), (DOCUMENT, documents)) if values is not None}
         once = any(isinstance(values, Iterator) for values in (conversations, *labels.values()))
         return cls(
-            [lambda reading: read_strings(map(as_json, conversations), labels, reading)],
+            [partial(read_strings, conversations, labels)],
             ReadingOptions(errors=errors, block_bytes=block_bytes, chat=CHAT, roles=roles),
             label_fields={label: label for label in labels},
             documents=CONVERSATION if documents is None else BY_NAMES,

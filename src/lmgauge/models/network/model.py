@@ -20,7 +20,7 @@ from lmgauge.models.network.options import ScoringOptions, policy_of_turns
 from lmgauge.models.network.parallel import Workers, score_in_order
 from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, block_events, events_in_units, jobs_of_turns
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.models.network.windows import HAS_TEMPLATE, Layout, windows_note
+from lmgauge.models.network.windows import Layout, template_notes, windows_note
 from lmgauge.models.protocol import OF_TEXT, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
@@ -53,7 +53,8 @@ class NetworkModel(ScoresStrings):
         self.layout = Layout.of(policy)
         self.tolerance = engine.tolerance
         self.scores_in_units = not policy.runs_on
-        self._segments = self._in_windows = self._of_plain_text = 0
+        self._segments = self._in_windows = 0
+        self._has_turns: set[bool] = set()  # of the blocks scored last
         self.workers: Workers | None = None
 
     @property
@@ -119,7 +120,7 @@ class NetworkModel(ScoresStrings):
             ]
         if self.context_policy.protocol is not None:
             return []
-        notes = [HAS_TEMPLATE.format(self.label)] if self._of_plain_text and self.tokens.template is not None else []
+        notes = template_notes(self.label, self.tokens, self._has_turns)
         if self._in_windows:
             without_bos = self.tokens.puts_first == "bos" and not self.context_policy.bos_each
             notes.append(windows_note(self.context_policy, without_bos, self._in_windows, self._segments))
@@ -138,7 +139,8 @@ class NetworkModel(ScoresStrings):
             ModelFileError: the network gives NaN.
             UsageError: a window does not fit into the memory.
         """
-        self._segments = self._in_windows = self._of_plain_text = 0
+        self._segments = self._in_windows = 0
+        self._has_turns = set()
         threads = thread_count(threads)
         in_groups = partial(events_in_units, tokens=self.tokens, policy=self.context_policy, spans=spans)
         if self.scores_in_units:
@@ -270,7 +272,7 @@ class NetworkModel(ScoresStrings):
             events: of the block.
         """
         jobs: list[Job] = []
-        self._of_plain_text += events.block.turns is None
+        self._has_turns.add(events.block.turns is not None)
         length = self.context_policy.length
         room = None if length is None else length + 1 - len(self._begin())
         begins = np.cumsum(events.counts) - events.counts
