@@ -156,7 +156,7 @@ class ScoringOptions:
 
     @property
     def template_arguments(self) -> dict[str, Any]:
-        """What a chat template is told, by name: `enable_thinking=false` is False, and what is no JSON is a string."""
+        """What a chat template is told, by name: `enable_thinking=false` is False; what JSON does not know is a string."""
         from lmgauge.base.json_text import from_json
 
         arguments: dict[str, Any] = {}

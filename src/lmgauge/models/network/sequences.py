@@ -135,23 +135,23 @@ def lay_turns(
     begin, begins = sizes[owner, 0], starts_of(ends, counts)
     stop = begin + sizes[owner, 1]
     # The cat| sat</s>: what ends at the boundary or before it is given, what begins before the content's end is text.
-    given = (ends <= begin) & (begin > 0)
+    is_given = (ends <= begin) & ((begin > 0) | (template is not None))
     if policy.framing and template is not None:
         turns = zip(block.turns or (), framed, strict=True)
-        given &= ends <= np.array([_framing_start(turn, one.before, template) for turn, one in turns], np.int64)[owner]
+        is_given &= ends <= np.array([_framing_start(turn, one.before, template) for turn, one in turns], np.int64)[owner]
         firsts = (np.cumsum(counts) - counts)[counts > 0]
-        given[firsts] |= ends[firsts] <= begin[firsts]  # nothing is shown before the first token
+        is_given[firsts] |= ends[firsts] <= begin[firsts]  # nothing is shown before the first token
     # A character that several tokens share may be the first one's.
     is_text = (ends > begin) & ((begins < stop) | (ends == stop))
     is_behind = (ends > begin) & ~is_text
-    events = ~given & ~is_behind if policy.end == "none" else ~given
+    events = ~is_given & ~is_behind if policy.end == "none" else ~is_given
     of = owner[events]
     spans, counts = np.clip((ends - begin)[events], 0, sizes[of, 1]), np.bincount(of, minlength=len(block))
     kinds = np.where(is_text, np.where(ids == UNK, OOV, TOKEN), FRAMING).astype(np.uint8)[events]
     last = (np.cumsum(counts) - 1)[counts > 0]
     kinds[last[is_behind[events][last]]] = EOS_KIND
     crossing = np.bincount(owner[is_text & (begins < begin)], minlength=len(block)) > 0
-    before = GivenTokens(ids[given], np.bincount(owner[given], minlength=len(block)), sizes[:, 0], crossing)
+    before = GivenTokens(ids[is_given], np.bincount(owner[is_given], minlength=len(block)), sizes[:, 0], crossing)
     for i, (_, content, _) in enumerate(parts):
         if (source := block.text(i)) != content:
             lossy[i] = True
