@@ -14,7 +14,14 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    AutoModelForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+)
 
 
 def make_network(
@@ -38,6 +45,7 @@ def make_network(
         for weight in network.parameters():
             weight.mul_(scale if weight.dim() > 1 else 1)
     network.save_pretrained(folder)
+
 
 CHATML = """{{ bos_token }}{% for message in messages %}<|im_start|>{{ message.role }}
 {{ message.content | trim }}<|im_end|>
@@ -103,11 +111,12 @@ def round_weights(folder: str, target: str, bits: int) -> None:
 
     The rounded weights are stored in float32, so that any library computes with them.
     """
-    network = GPT2LMHeadModel.from_pretrained(folder)
+    network = AutoModelForCausalLM.from_pretrained(folder)
     with torch.no_grad():
         for name, weight in network.named_parameters():
-            if weight.dim() > 1 and ".h." in name:
-                scale = weight.abs().amax(dim=0, keepdim=True) / (2 ** (bits - 1) - 1)
+            if weight.dim() > 1 and (".h." in name or ".layers." in name):
+                inputs = 0 if ".h." in name else 1  # of GPT-2 they come first
+                scale = weight.abs().amax(dim=inputs, keepdim=True) / (2 ** (bits - 1) - 1)
                 weight.copy_((weight / scale).round() * scale)
     shutil.copytree(folder, target)
     network.save_pretrained(target)
