@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CONFIG_KEY = "lmgauge"
 NO_ID = -1
+SPECIAL_NAME = re.compile(r"<[|｜][^\s<>]+[|｜]>|</?s>|<(?:bos|eos|\w+_of_\w+|turn\||\|turn)>|\[/?[A-Z_]+\]")
+"""What looks like the name of a special token."""
 _LARGEST_TEMPLATE = 1 << 20  # bytes: published ones have up to 20 kB
 
 
@@ -119,17 +122,10 @@ class TokenMap:
 
     def framed(self, options: ScoringOptions, name: str) -> TokenMap:
         """Return the same for the turns of conversations; itself where no template is known or named."""
-        from lmgauge.models.network.chat_template import ChatTemplate
-
-        source = self.template if options.template is None else _read_template(Path(options.template))
-        if source is None:
-            return self
-        if self.trained_here:
+        template = chat_template(options, name, self.template, self.named, self.specials)
+        if template is not None and self.trained_here:
             raise UsageError(f"template: {name} was trained here, on text without special tokens: leave the template out")
-        where = f"the chat template of {name}" if options.template is None else os.fspath(options.template)
-        arguments = options.template_arguments
-        template = ChatTemplate(source, name=where, tokens=self.named, arguments=arguments, specials=self.specials)
-        return replace(self, framing=template)
+        return self if template is None else replace(self, framing=template)
 
     @cached_property
     def own_ids(self) -> NDArray[np.uint32]:
@@ -266,6 +262,26 @@ def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name
     raise UsageError(
         f"{name}: was trained by lmgauge, and the folder with its tokens is not to be found: load it with load_model"
     )
+
+
+def chat_template(
+    options: ScoringOptions, name: str, own: str | None, named: Mapping[str, str], specials: Collection[str] | None
+) -> ChatTemplate | None:
+    """Return the chat template that options name, or a model's own; None where there is none."""
+    # own: its source; specials: None where nobody tells them, and then what looks like them in the source is taken for them.
+    from lmgauge.models.network.chat_template import ChatTemplate
+
+    source = own if options.template is None else _read_template(Path(options.template))
+    if source is None:
+        return None
+    arguments = options.template_arguments
+    if specials is None:
+        known = {*named, *arguments}
+        if untold := [token for token in ("bos_token", "eos_token") if token not in known and token in source]:
+            raise UsageError(f"{name}: does not tell the {untold[0]} of its chat template: --template-args {untold[0]}=...")
+        specials = {*named.values(), *map(str, arguments.values()), *SPECIAL_NAME.findall(source)}
+    where = f"the chat template of {name}" if options.template is None else os.fspath(options.template)
+    return ChatTemplate(source, name=where, tokens=named, arguments=arguments, specials=specials)
 
 
 def _read_template(path: Path) -> str:
