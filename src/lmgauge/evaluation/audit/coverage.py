@@ -134,6 +134,7 @@ class Coverage:
         self.segments_scored = self.bytes = self.lossy = 0
         self._ends = self._without_spans = self._without_tokens = self._separated = 0
         self._expected: _Expected | None = None
+        self._first: Segments | None = None
         self._vocabulary: list[bytes] | None = None
 
     def walk(self, blocks: Iterable[Segments], score: Scorer) -> Iterator[Rows]:
@@ -198,6 +199,7 @@ class Coverage:
         }
 
     def _count(self, block: Segments) -> None:
+        self._first = self._first or block
         claimed, plain = count_denominators(block), recount(block)
         if claimed != plain:
             where = f"segments {block.first + 1} to {block.first + len(block)}: {claimed} but {plain}"
@@ -355,10 +357,19 @@ class Coverage:
             *([] if bare else [judged("tokens", as_made)]),
             spelling,
             judged("sentence ends", *self._sentence_ends()),
+            *self._special_tokens(),
             judged("log-probabilities", f"None of {events} is NaN or above 0{zeros}."),
             judged("denominators", f"Counted again from the text: {counts}.", claimed=vars(self.claimed), counted=vars(own)),
             *([parts] if spelled or self._separated or self.faults["parts"].count else []),
         ]
+
+    def _special_tokens(self) -> Iterator[Check]:
+        # What a network is shown and asked for at the head and the end of a segment.
+        special = self._subject and self._first and self._subject.model.special_tokens(self._first)
+        if special:
+            words = "; ".join(special.faults), "; ".join((special.seen, *special.hints))
+            bad, good = (text and f"{text[0].upper()}{text[1:]}." for text in words)
+            yield judge(LEVEL, "special tokens", bad=bad, good=good)
 
     def _judged(self, name: str, good: str, skipped: str = "", **details: Any) -> Check:
         # Verdict on one of the questions, from what was noted.

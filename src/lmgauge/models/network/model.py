@@ -18,9 +18,10 @@ from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.parallel import Workers, score_in_order
 from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, block_events, events_in_units
+from lmgauge.models.network.special_tokens import look_around, of_tokens
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.network.windows import Layout, windows_note
-from lmgauge.models.protocol import OF_TEXT, check_context
+from lmgauge.models.protocol import OF_TEXT, SpecialTokens, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
 from lmgauge.scores.context_policy import ContextPolicy
@@ -236,6 +237,7 @@ class NetworkModel(ScoresStrings):
             "vocabulary_size": len(self.vocabulary),
             "vocabulary_fingerprint": self.vocabulary.ids_fingerprint,
             "tokenizer": self.tokenizer.settings(),
+            **of_tokens(self.tokens),
             "fingerprint": self.fingerprint,
         }
 
@@ -249,6 +251,24 @@ class NetworkModel(ScoresStrings):
                 used = len(events.ids) - len(first)
                 yield self.batch_of(events, scored[:used], first)
                 scored = scored[used:]
+
+    def seen(self, events: BlockEvents) -> tuple[list[int], int]:
+        """Return the network's ids of all that it sees of a segment, and how many of them, from the first, are not scored.
+
+        Args:
+            events: of a block that is this segment.
+        """
+        shown = self._network_ids(np.concatenate((*events.given_ids(None, self.label), events.ids)))
+        ids = [*self._begin().tolist(), *shown.tolist()]
+        return ids, max(len(ids) - len(events.ids), int(self.context_policy.first == "unscored"))
+
+    def special_tokens(self, block: Segments) -> SpecialTokens:
+        """Return what it sees of the first segment of a block besides its text.
+
+        Args:
+            block: of the text; some of it may be scored in another way, too.
+        """
+        return look_around(self, block)
 
     def jobs_of_segments(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
         """Return the jobs of a block whose segments are contexts of their own, and the rows that nothing is

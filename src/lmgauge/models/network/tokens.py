@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -76,6 +76,9 @@ class TokenMap:
     reserved: ReservedPolicy = "refuse"  # what a `<unk>`, `<s>` or `</s>` in the text means
     # the network's ids that its tokenizer sets before a text and behind it; some protocols show them
     around: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    template: str | None = None  # its tokenizer's chat template
+    named: Mapping[str, str] = field(default_factory=dict)  # special tokens as templates name them: bos_token, ...
+    specials: frozenset[str] = frozenset()  # the strings of all special tokens
 
     @property
     def puts_first(self) -> FirstToken | Literal["other"]:
@@ -202,7 +205,16 @@ def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
         raise ModelFileError(f"{name}: its tokenizer cannot be used: {error}") from error
     # What a text spells like a special token is a word that the tokenizer does not know: it is not a special token of ours.
     numbers = np.array([*ids, *(number for number, _ in ordered)], np.int64)
-    return TokenMap(ours, vocabulary, numbers, reserved="escape", around=_set_around(tokenizer))
+    around, templates = _set_around(tokenizer), tokenizer.chat_template
+    return TokenMap(
+        *(ours, vocabulary, numbers),
+        reserved="escape",
+        around=around,
+        template=templates.get("default") if isinstance(templates, dict) else templates,
+        named={name: str(token) for name, token in tokenizer.special_tokens_map.items() if isinstance(token, str)},
+        specials=frozenset(tokenizer.all_special_tokens)
+        | {token.content for token in backend.get_added_tokens_decoder().values() if token.special},
+    )
 
 
 def _set_around(tokenizer: PreTrainedTokenizerBase) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -27,6 +27,7 @@ from lmgauge.models.network.server.server import Server
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import TOKEN, GivenTokens, ScoreBatch, Strings, TokenStrings
 from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.special_tokens import is_special
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokens, TokenUnit
 from lmgauge.text.vocabulary import Vocabulary
@@ -36,7 +37,6 @@ _AT_A_TIME = 4
 # Servers compute in sixteen bits and in batches of whoever asks: rows come out a little different the next time.
 _TOLERANCE = 0.1
 _MOST_NAMES = 5
-_SPECIAL = re.compile(r"</?s>|<(unk|pad|mask|bos|eos)>|<\|[^\s|<>]+\|>")
 
 
 class UnknownVocabulary(Vocabulary):
@@ -225,7 +225,7 @@ class CompletionsModel(ScoresStrings):
         ends[-1:] = length
         strings = [_shown(piece) for piece in scored.pieces]
         # Servers read the name of a special token in the text as that token, not as the text it is.
-        special = next(filter(_SPECIAL.fullmatch, strings), "")
+        special = next(filter(is_special, strings), "")
         bound = unscored or not located.exact or bool(special)
         logprob = np.array(scored.logprob, np.float64)
         return _Scored(strings, logprob, ends, bound, not located.exact, special, shown, behind.crosses)
