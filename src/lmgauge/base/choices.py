@@ -34,6 +34,9 @@ ReservedPolicy = Literal["refuse", "escape", "unk"]
 RESERVED_POLICIES: tuple[ReservedPolicy, ...] = get_args(ReservedPolicy)
 Boundary = Literal["joint", "apart"]
 """How given text and its target are cut into tokens: as one text, or each on its own."""
+Role = Literal["system", "developer", "user", "assistant", "tool", "function", "ipython", "environment"]
+ROLES: tuple[Role, ...] = get_args(Role)
+"""Whose the messages of a conversation can be."""
 DEFAULT_FRACTIONS = (0.8, 0.1, 0.1)
 SplitBy = Literal["group", "document"]
 SPLIT_BY: tuple[SplitBy, ...] = get_args(SplitBy)

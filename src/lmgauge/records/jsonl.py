@@ -101,9 +101,11 @@ class Reader(ReaderOfLines):
         except InputError as error:
             return {}, [], (BAD_RECORD, str(error))
         if self.fields.options and not self.fields.options.keys() <= record.keys():
-            name = next(name for name in self.fields.options if name not in record)
-            return record, [], (NO_TEXT, self.fields.missing(name, list(record)))
+            absent = next(name for name in self.fields.options if name not in record)
+            return record, [], (NO_TEXT, self.fields.missing(absent, list(record)))
         name = self.fields.text
+        if name is None:
+            return record, [], None
         value = record.get(name)
         if isinstance(value, str):
             if self.fields.taken and not self.fields.taken.isdisjoint(record):

@@ -140,7 +140,7 @@ class Reader(ReaderOfLines):
         return Records(self.source.name, numbers, texts, {}, {}, lines, is_text=True)
 
     def rows(self) -> Iterator[Row]:
-        return (Row(number, {self.fields.text: line}) for number, line in text_lines(self.source))
+        return (Row(number, {str(self.fields.text): line}) for number, line in text_lines(self.source))
 
 
 def text_lines(source: Source) -> Iterator[tuple[int, str]]:

@@ -43,7 +43,7 @@ class Reader(RecordReader):
     """Reads the rows of a Parquet file, a part of a row group at a time; only the columns that are asked for, or all."""
 
     def blocks(self, block_bytes: int, *, to_nul: bool = False, keep_bom: bool = False) -> Iterator[RawBlock]:
-        wanted = (self.fields.text, *self.fields.others)
+        wanted = self.fields.wanted
         return self._tables(block_bytes, None if self.fields.whole else sorted(set(wanted)), wanted)
 
     def _tables(self, block_bytes: int, columns: list[str] | None, wanted: Sequence[str] = ()) -> Iterator[RawBlock]:
@@ -52,7 +52,7 @@ class Reader(RecordReader):
         try:
             with file_errors(self.source), open_parquet(self.source.path, self.source.state, columns) as file:
                 names = file.schema_arrow.names
-                odd = next((name for name in wanted if names.count(name) != 1), None)
+                odd = next((name for name in wanted if names.count(name) != 1 and self.fields.needs(name, names)), None)
                 if odd is not None:
                     raise InputError(f"{self.source.name}: {self.fields.missing(odd, names, what='column')}")
                 yield from self._batches(file, block_bytes, columns)
@@ -82,6 +82,9 @@ class Reader(RecordReader):
         if taken := self.fields.taken.intersection(table.column_names):
             raise name_taken(self.source.name, min(taken))
         name, numbers = self.fields.text, np.arange(block.first, block.first + len(table))
+        values = {other: _present(values_of(table[other])) for other in self.fields.others if other in table.column_names}
+        if name is None:
+            return Records(self.source.name, numbers, Strings.of([]), values, {}, table)
         texts = Strings.of_column(one_array(table[name]), lists=self.fields.lists)
         if texts is None:
             advice = self.fields.options.get(name)
@@ -95,7 +98,6 @@ class Reader(RecordReader):
             )
         absent = np.setdiff1d(np.arange(len(table)), texts.rows).tolist()
         problems = dict.fromkeys(absent, (NO_TEXT, f"field {name!r} holds null, not a string"))
-        values = {other: values_of(table[other]) for other in self.fields.others}
         return Records(self.source.name, numbers, texts, values, problems, table)
 
     def rows(self) -> Iterator[Row]:
@@ -131,6 +133,13 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         return list(column.to_pylist())
     encoded = column.cast(pa.large_string()).cast(pa.large_binary()).to_pylist()
     return [None if value is None else value.decode("utf-8", "surrogateescape") for value in encoded]
+
+
+def _present(value: Any) -> Any:
+    # Without members of structs that are null: a column has all members that any of its rows has.
+    if isinstance(value, dict):
+        return {name: _present(member) for name, member in value.items() if member is not None}
+    return [_present(item) for item in value] if isinstance(value, list) else value
 
 
 class Writer(RecordWriter):

@@ -72,7 +72,7 @@ Problem = tuple[str, str]
 class Fields(NamedTuple):
     """Which fields of a record are read."""
 
-    text: str = "text"  # the field or column with the text
+    text: str | None = "text"  # the field or column with the text; None: no text is asked for, only values
     others: tuple[str, ...] = ()  # further ones whose values are asked for
     taken: frozenset[str] = frozenset()  # names that a record must not use, as scores are put there
     whole: bool = True  # whether a record is kept as it stands in the file, to be written back
@@ -80,6 +80,15 @@ class Fields(NamedTuple):
     quotes: bool = False  # whether cells of TSV may be quoted, as those of CSV are: data frames are often written so
     # for fields without which a record cannot be used, the option that names another one
     options: Mapping[str, str] = {}
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Return the columns of a table that are read."""
+        return self.others if self.text is None else (self.text, *self.others)
+
+    def needs(self, name: str, known: Sequence[str]) -> bool:
+        """Return whether a column is read of a table that has some: where options name fields, others may be absent."""
+        return name in known or name in self.options or not self.options
 
     def missing(self, name: str, known: Sequence[str], *, what: str = "field") -> str:
         """Return a sentence about a field or column that is not there, or is not the only one of its name."""

@@ -51,6 +51,7 @@ csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD_BYTES))
 class Reader(ReaderOfLines):
     """Reads the records of a CSV or TSV file."""
 
+    _columns: list[str]
     _places: list[int]
     _width: int
     _names: bytes | None
@@ -98,7 +99,8 @@ class Reader(ReaderOfLines):
         cells = next(self._cells([first]), [])
         if isinstance(cells, str):
             raise self.bad(1, cells)
-        wanted = [(name, column_number(name)) for name in (self.fields.text, *self.fields.others)]
+        self._columns = [name for name in self.fields.wanted if self.fields.needs(name, cells)]
+        wanted = [(name, column_number(name)) for name in self._columns]
         self._places = [self._place(cells, name) if at is None else at for name, at in wanted]
         self._width, self._names = len(cells), first if any(at is None for _, at in wanted) else None
         if max(self._places) >= len(cells):
@@ -161,8 +163,9 @@ class Reader(ReaderOfLines):
                 problems[row] = BAD_RECORD, _no_cell(cells, least)
             for column, at in zip(columns, self._places, strict=True):
                 column.append(None if row in problems else cells[at])
-        texts = [None if text is None else text.encode("utf-8", "surrogateescape") for text in columns[0]]
-        values = dict(zip(self.fields.others, columns[1:], strict=True))
+        values = dict(zip(self._columns, columns, strict=True))
+        strings = [] if self.fields.text is None else values[self.fields.text]
+        texts = [None if text is None else text.encode("utf-8", "surrogateescape") for text in strings]
         numbers, lines = np.array([one[0] for one in own], np.int64), [one[1] for one in own]
         return Records(self.source.name, numbers, Strings.of(texts), values, problems, lines, names=self._names)
 

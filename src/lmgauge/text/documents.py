@@ -10,25 +10,27 @@
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.choices import Boundary, ErrorPolicy
+from lmgauge.base.choices import Boundary, ErrorPolicy, Role
 from lmgauge.base.declaration import verb
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.files import growing_digest
 from lmgauge.records.sources import Source, find_sources
-from lmgauge.text.readers import ReadingPass, read_file, read_strings
+from lmgauge.text.conversations import Conversation, lone_turns
+from lmgauge.text.readers import ReadingPass, read_conversations, read_file, read_strings
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segment_metadata import (
     BY_NAMES,
+    CHAT,
+    CONVERSATION,
     DOCUMENT,
     FILE,
     GIVEN,
@@ -158,6 +160,7 @@ class Corpus:
         boundary: Boundary = "joint",
         errors: ErrorPolicy = "fail",
         block_bytes: int = 1 << 20,
+        as_turn: Role | None = None,
     ) -> Corpus:
         """Return strings as a corpus, each string one record.
 
@@ -169,6 +172,7 @@ class Corpus:
             boundary: how given text and string are cut into tokens, as in `from_files`.
             errors: as in `from_files` (a string is invalid if it holds NUL or a lone surrogate).
             block_bytes: about how many bytes to hold at a time.
+            as_turn: each string is one message of this role, in a conversation of its own.
 
         Raises:
             UsageError: `texts` is a single string, or an option is out of range.
@@ -187,8 +191,49 @@ class Corpus:
 
         return cls(
             [partial(read_strings, texts, labels)],
-            ReadingOptions(errors=errors, block_bytes=block_bytes, given=field, boundary=boundary),
+            ReadingOptions(errors=errors, block_bytes=block_bytes, given=field, boundary=boundary, as_turn=as_turn),
             documents=UNKNOWN if documents is None else BY_NAMES,
+            one_shot="this iterator" if once else None,
+        )
+
+    @classmethod
+    def from_conversations(
+        cls,
+        conversations: Iterable[Conversation | Iterable[Mapping[str, Any]] | Mapping[str, Any]],
+        *,
+        roles: str | Iterable[str] = ("assistant",),
+        groups: Iterable[str] | None = None,
+        documents: Iterable[str] | None = None,
+        errors: ErrorPolicy = "fail",
+        block_bytes: int = 1 << 20,
+    ) -> Corpus:
+        """Return conversations as a corpus: each turn of some roles is a segment, its text the content of the message.
+
+        Args:
+            conversations: each a list of messages, as in `[{"role": "user", "content": "Hi"}, ...]`, or a record of them in
+                "messages" and of what can be called in "tools"; a list can be read again, an iterator once.
+            roles: whose turns are segments; models see the others.
+            groups: the name of the group of each conversation, or None.
+            documents: the name of the document of each; None: each is one.
+            errors: as in `from_files`; what is left out is a conversation.
+            block_bytes: about how many bytes to hold at a time.
+
+        Raises:
+            UsageError: a role is unknown, or there are more conversations than groups or documents.
+
+        Example:
+            >>> said = [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "the cat"}]
+            >>> [block.text(0) for block in Corpus.from_conversations([said])]
+            [b'the cat']
+        """
+        labels = {label: values for label, values in ((GROUP, groups), (DOCUMENT, documents)) if values is not None}
+        once = any(isinstance(values, Iterator) for values in (conversations, *labels.values()))
+        whose = (roles,) if isinstance(roles, str) else tuple(roles)
+        return cls(
+            [partial(read_conversations, conversations, labels)],
+            ReadingOptions(errors=errors, block_bytes=block_bytes, chat=CHAT, roles=whose),
+            label_fields={label: label for label in labels},
+            documents=CONVERSATION if documents is None else BY_NAMES,
             one_shot="this iterator" if once else None,
         )
 
@@ -202,7 +247,7 @@ class Corpus:
             separator: what stands between two segments.
 
         Raises:
-            UsageError: text is given before each segment.
+            UsageError: text is given before each segment, or segments are turns of conversations.
 
         Example:
             >>> corpus = Corpus.from_strings(["the cat", "sat"]).joined("\\n\\n")
@@ -211,6 +256,8 @@ class Corpus:
         """
         if self.boundary is not None:
             raise UsageError("text that is given before each segment cannot be kept where segments are joined into one")
+        if self.roles is not None:
+            raise UsageError("turns of conversations cannot be joined into one text: leave out chat, or what joins them")
         options = replace(self._options, join=separator, document=None, id=None, keep=())
         return Corpus(self._readers, options, one_shot=self._one_shot, sources=self.sources)
 
@@ -278,6 +325,12 @@ class Corpus:
         return None if self._options.given is None else self._options.boundary
 
     @property
+    def roles(self) -> tuple[str, ...] | None:
+        """Whose turns of conversations the segments are; None where they are none."""
+        options = self._options
+        return tuple(options.roles) if options.chat is not None else options.as_turn and (options.as_turn,)
+
+    @property
     def kept(self) -> tuple[str, ...]:
         """Names of the fields that are carried along."""
         return tuple(self._options.keep)
@@ -327,10 +380,12 @@ class Corpus:
 
     def _segments(self, report: TextReport, group_names: list[str], document_names: list[str]) -> Iterator[Segments]:
         groups, documents = Names(group_names), Names(document_names)
-        numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
+        numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT) if self.sources else None)
         report.documents_by, report.boundary = numbers.source, self.boundary
         reading = ReadingPass(self._options, self._label_fields, groups, documents, report, self._taken)
         digest, seen, ids = growing_digest(), 0, [np.zeros(0, np.int64)]
+        digest.update(" ".join(sorted(self.roles or ())).encode())
+        role = self._options.as_turn
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
             numbers.begin_file(self.sources[i].stored_path if self.sources else "")
@@ -355,8 +410,9 @@ class Corpus:
                 if segments.ids is not None:
                     own = np.fromiter(map(hash, segments.ids), np.int64, len(segments))
                     ids.append(own[np.diff(segments.lines(), prepend=0) > 0])  # of records: one may hold several texts
-                _update_digest(digest.update, segments)
-                yield segments
+                segments.hash_into(digest.update)
+                texts = map(segments.text, range(len(segments)))
+                yield segments if role is None else replace(segments, turns=lone_turns(texts, role))
         if report.unusable and not report.segments:
             raise InputError(f"no record of the text can be used; the first: {report.first_unusable}")
         if any(map(len, ids)):
@@ -383,27 +439,9 @@ def _joined(parts: Iterator[Segments], separator: bytes, report: TextReport) -> 
     bounds = np.array([0, len(whole)], np.int64)
     segment = Segments(np.frombuffer(whole, np.uint8), bounds[:1], bounds[1:], source)
     digest = growing_digest()
-    _update_digest(digest.update, segment)
+    segment.hash_into(digest.update)
     report.joined, report.joined_by, report.segments, report.bytes = len(texts), separator.decode(), 1, len(whole)
     report.characters = len(whole.decode())
     report.missing_final_newline, report.documents, report.documents_by = 0, 0, UNKNOWN
     report.sha256 = digest.hexdigest()
     yield segment
-
-
-def _update_digest(update: Callable[[bytes | memoryview], None], segments: Segments) -> None:
-    # Hash segments: lines as their bytes with newlines, records as 8-byte little-endian length and bytes.
-    # Neither depends on how the text was cut into blocks; the length keeps ["ab", "c"] apart from ["a", "bc"]. Before a
-    # record with given text stand the name of the boundary, which no plain text has there, and the given text with its
-    # length.
-    view = segments.data.data
-    if segments.terminator:
-        update(view)
-        return
-    bounds = zip(segments.starts.tolist(), segments.ends.tolist(), segments.given_lengths().tolist(), strict=True)
-    for start, end, before in cast(Iterable[tuple[int, int, int]], bounds):
-        if segments.given_starts is not None:
-            update(segments.boundary.encode() + struct.pack("<q", before))
-            update(view[start - before : start])
-        update(struct.pack("<q", end - start))
-        update(view[start:end])

@@ -19,10 +19,13 @@ from lmgauge.records.lines import Reader as LineReader
 from lmgauge.records.records import TAKEN, Fields, Ints, RawBlock, Records, Strings, find_problem, utf8
 from lmgauge.records.sources import Source
 from lmgauge.text.cleaning import CleanBlock, Place, clean_lines, clean_record, supplied_newline
+from lmgauge.text.conversations import Turn, as_json, conversation_of
 from lmgauge.text.reading_options import ReadingOptions
-from lmgauge.text.segment_metadata import DOCUMENT, GIVEN, GROUP, Names
+from lmgauge.text.segment_metadata import CHAT, DOCUMENT, GIVEN, GROUP, ROLE, Names
 from lmgauge.text.segments import KEEP, Segments, TextReport
 
+_TOOLS = "tools"
+"""The field of a record with what the assistant of its conversation can call, where it has one."""
 Labels = Mapping[str, Sequence[str]]
 """The names of the groups and documents of some records, their ids and given texts; only what is asked for."""
 
@@ -54,11 +57,12 @@ class ReadingPass:
     @property
     def fields(self) -> Fields:
         """Return the fields of records that are read."""
-        options = {self.options.field: "--field"}
+        text, more = (self.options.field, ()) if self.options.chat is None else (None, (_TOOLS,))
+        options = {} if text is None else {text: "--field"}
         for label, name in self.label_fields.items():
             options.setdefault(name, f"--{label.partition(':')[0]}")
-        others, whole = tuple(dict.fromkeys(self.label_fields.values())), self.taken is not None
-        return Fields(self.options.field, others, self.taken or frozenset(), whole, self.options.lists, options=options)
+        others, whole = tuple(dict.fromkeys((*self.label_fields.values(), *more))), self.taken is not None
+        return Fields(text, others, self.taken or frozenset(), whole, self.options.lists, options=options)
 
 
 def read_file(source: Source, reading: ReadingPass) -> Iterator[Segments]:
@@ -140,27 +144,52 @@ def _read_records(records: Records, reading: ReadingPass) -> Iterator[Segments]:
     wrong = {row: detail for row, (_, detail) in records.problems.items()}
     labels: dict[str, list[str]] = {}
     for label, name in reading.label_fields.items():
+        if label == CHAT:
+            continue
         column = labels[label] = []
         for row, value in enumerate(records.values[name]):
             text, problem = ("", None) if row in wrong else _label(value, label, name)
             column.append(text)
             if problem is not None:
                 wrong[row] = problem
+    texts, turns = records.texts, None
+    if reading.options.chat is not None:
+        texts, turns = _turns(records, reading.options.chat, reading, wrong)
     for row in sorted(wrong):
         error = InputError(f"{records.identifier(row)}: {wrong[row]}")
         if records.problems.get(row, ("",))[0] == TAKEN:
             raise error
         reading.leave_out(error)
-    texts = records.texts
     if wrong:
         usable = [i for i, row in enumerate(texts.rows.tolist()) if row not in wrong]
         texts = Strings.of([texts.text(i) for i in usable], texts.rows[usable].tolist())
     owners = texts.rows.tolist()
     of_texts = {label: [column[row] for row in owners] for label, column in labels.items()}
+    if turns is not None and reading.options.group == ROLE:
+        of_texts[GROUP] = [turn.message["role"] for turn in turns]
     for segments, rows in read_texts(texts, records.numbers[texts.rows], of_texts, records.source, reading):
+        segments = segments if turns is None else replace(segments, turns=turns)  # clean already: none was left out
         yield segments if reading.taken is None else replace(segments, records=(records, rows))
     if reading.taken is not None and not len(records):
         yield Segments(np.zeros(0, np.uint8), _ZERO[:0], _ZERO[:0], records.source, records=(records, _ZERO[:0]))
+
+
+def _turns(records: Records, field: str, reading: ReadingPass, wrong: dict[int, str]) -> tuple[Strings, list[Turn]]:
+    # The turns of conversations that are segments, and their texts; what is wrong with a record is put to the others.
+    options, tools = reading.options, records.values.get(_TOOLS, [None] * len(records))
+    turns: list[Turn] = []
+    rows: list[int] = []
+    for row, value in enumerate(records.values[field]):
+        if row not in wrong:
+            try:
+                conversation = conversation_of(value, tools[row]).cleaned(options.errors, reading.report)
+            except InputError as error:
+                wrong[row] = f"field {field!r}: {error}"
+                continue
+            own = conversation.turns(options.roles, reading.report)
+            turns += own
+            rows += [row] * len(own)
+    return Strings.of([turn.message["content"].encode() for turn in turns], rows), turns
 
 
 def _label(value: object, label: str, field: str) -> tuple[str, str | None]:
@@ -211,8 +240,18 @@ def read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], read
             raise UsageError(f"there are more {_PLURALS[label]} than texts")
 
 
+def read_conversations(
+    conversations: Iterable[object], labels: Mapping[str, Iterable[str]], reading: ReadingPass
+) -> Iterator[Segments]:
+    """Yield conversations in batches, each read as the JSON that it is in files."""
+    return read_strings(map(as_json, conversations), labels, reading)
+
+
 def _read_batch(texts: Sequence[bytes], first: int, labels: Labels, reading: ReadingPass) -> Iterator[Segments]:
     numbers = np.arange(first, first + len(texts))
+    if (chat := reading.options.chat) is not None:
+        values = {**labels, chat: [text.decode() for text in texts]}
+        return _read_records(Records("<conversations>", numbers, Strings.of([]), values, {}), reading)
     return (segments for segments, _ in read_texts(Strings.of(texts), numbers, labels, "<strings>", reading))
 
 

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, ClassVar
 
-from lmgauge.base.choices import Boundary, ErrorPolicy, Format, Unit
-from lmgauge.base.declaration import settings
+from lmgauge.base.choices import ROLES, Boundary, ErrorPolicy, Format, Role, Unit
+from lmgauge.base.declaration import chosen, settings
 from lmgauge.base.errors import UsageError
 from lmgauge.base.option_numbers import Count
 
 STORED = ("unit", "field", "group", "document", "id", "format", "errors")
 """What decides which text is read: it is written into run folders, in this order."""
-_NAMES = ("group", "document", "id", "given", "join")
-_STORED_IF_CHOSEN = ("lists", "given", "boundary", "join", "keep")
+_NAMES = ("group", "document", "id", "given", "join", "chat", "as_turn")
+_STORED_IF_CHOSEN = ("lists", "given", "boundary", "join", "keep", "chat", "roles", "as_turn")
+_NOT_IN_CHATS = ("unit", "field", "lists", "join", "given", "as_turn")
 
 
 @settings
@@ -37,6 +38,9 @@ class ReadingOptions:
         join: what all segments are joined by into one; they stay apart if not given.
         given: field with text that comes before each record; the model sees it, but it is not scored.
         keep: fields or columns to copy into rows; of segments, tokens and words, and whatever reads the run.
+        chat: field with the messages of a conversation; each turn of some roles is a segment, its text the content.
+        roles: whose turns of a conversation are segments.
+        as_turn: each segment is one message of this role, in a conversation of its own.
         boundary: cut given text and what follows it into tokens as one text (joint: a token across is scored whole), or
             apart.
 
@@ -60,17 +64,34 @@ class ReadingOptions:
     given: str | None = None
     keep: str | Sequence[str] = ()
     boundary: Boundary = "joint"
+    chat: str | None = None
+    roles: str | Sequence[str] = ("assistant",)
+    as_turn: Role | None = None
 
     def __post_init__(self) -> None:
         strings = {"field": self.field} | {name: getattr(self, name) for name in _NAMES if getattr(self, name) is not None}
-        carried = [self.keep] if isinstance(self.keep, str) else list(self.keep)
-        strings |= {f"keep[{i}]": name for i, name in enumerate(carried)}
-        object.__setattr__(self, "keep", tuple(dict.fromkeys(carried)))
+        for field in ("keep", "roles"):
+            value = getattr(self, field)
+            several = [value] if isinstance(value, str) else list(value)
+            strings |= {f"{field}[{i}]": name for i, name in enumerate(several)}
+            object.__setattr__(self, field, tuple(dict.fromkeys(several)))
         for name, value in strings.items():
             if not isinstance(value, str):
                 raise UsageError(f"{name} must be a string; got {type(value).__name__}")
         if self.given is None and self.boundary == "apart":
             raise UsageError("boundary says how given text is cut from its target, and no text is given: name it with given")
+        self._check_turns()
+
+    def _check_turns(self) -> None:
+        if self.chat is None and "roles" in chosen(self):
+            raise UsageError("roles says whose turns of a conversation are segments: name the field of its messages (chat)")
+        refused = _NOT_IN_CHATS if self.chat is not None else ("given", "join") if self.as_turn is not None else ()
+        for name in chosen(self):
+            if name in refused:
+                raise UsageError(f"{'as_turn' if self.chat is None else 'chat'} makes turns of segments: leave out {name}")
+        for role in self.roles or ("",):
+            if role not in ROLES:
+                raise UsageError(f"unknown role {role!r}: choose of {', '.join(ROLES)}")
 
     def stored(self) -> dict[str, Any]:
         """Return the fields that decide which text is read, by name."""

@@ -7,28 +7,30 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.choices import Unit
 from lmgauge.base.errors import UsageError
 from lmgauge.records.formats import RECORD_ENDINGS
 from lmgauge.records.sources import Source
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import KEEP, Segments, is_white_space
 
-GROUP, DOCUMENT, ID, GIVEN = "group", "document", "id", "given"
+GROUP, DOCUMENT, ID, GIVEN, CHAT = "group", "document", "id", "given", "chat"
 FILE, SEGMENT, UNKNOWN, BLANK_LINE, HEADING = "file", "segment", "unknown", "blank-line", "heading"
 BY_NAMES = "names"
 """Documents that come with their names, from a field or beside strings; any other word here is one that users write."""
 
 _SOURCES = {FILE: "files", SEGMENT: "segments", UNKNOWN: "unknown", BLANK_LINE: "blank lines", HEADING: "headings"}
 DOCUMENT_RULES = tuple(_SOURCES)
+CONVERSATION, ROLE = "conversation", "role"
+_SOURCES[CONVERSATION] = "conversations"
 
 
 def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[str, dict[str, str]]:
     """Return what tells documents apart, and the fields that hold the labels of records."""
-    rule = _document_rule(options.document, sources, options.unit)
+    rule = _document_rule(options, sources)
     document = options.document if rule == BY_NAMES else None
-    group = None if options.group == FILE else options.group
-    asked = {GROUP: group, DOCUMENT: document, ID: options.id, GIVEN: options.given}
+    known = (FILE,) if options.chat is None else (FILE, ROLE)
+    group = None if options.group in known else options.group
+    asked = {GROUP: group, DOCUMENT: document, ID: options.id, GIVEN: options.given, CHAT: options.chat}
     fields = {label: name for label, name in asked.items() if name is not None}
     fields |= {KEEP + name: name for name in options.keep}
     plain = next((source for source in sources if source.format == "text"), None)
@@ -39,7 +41,10 @@ def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[s
     return rule, fields
 
 
-def _document_rule(document: str | None, sources: Sequence[Source], unit: Unit) -> str:
+def _document_rule(options: ReadingOptions, sources: Sequence[Source]) -> str:
+    document = options.document
+    if document is None and options.chat is not None:
+        return CONVERSATION
     other = next((source for source in sources if source.format != "text"), None)
     if document is None:
         return FILE if other is None and len({source.stored_path for source in sources}) > 1 else UNKNOWN
@@ -50,7 +55,7 @@ def _document_rule(document: str | None, sources: Sequence[Source], unit: Unit) 
             raise UsageError(
                 f"{other.name}: only plain text has documents by {document}: name the field that tells them apart"
             )
-        if unit == "document":
+        if options.unit == "document":
             raise UsageError(f"documents by {document} are made of lines: use unit line, or file as what is a document")
     return document
 
@@ -108,6 +113,8 @@ class DocumentNumbers:
         return numbers
 
     def _begins(self, part: Segments) -> NDArray[np.bool_]:
+        if self._rule == CONVERSATION:
+            return np.diff(part.lines(), prepend=0) > 0  # a record is one
         # Blank lines at the top of a file belong to its first document, later ones to the document before them:
         #     line        (blank)  a      b      (blank)  c      (blank)
         #     text seen   False    False  True   True     True   True     before the line, in this file

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,9 @@ from lmgauge._kernels import _native
 from lmgauge.base.choices import Boundary
 from lmgauge.base.errors import UsageError
 from lmgauge.records.records import Records
+
+if TYPE_CHECKING:
+    from lmgauge.text.conversations import Conversation, Turn
 
 KEEP = "keep:"
 """What the label of a field that is carried along begins with."""
@@ -55,6 +60,7 @@ class Segments:
     boundary: Boundary = "joint"  # how given text and target are cut into tokens: as one text, or each on its own
     # where they are to be written back, the records that they are from, and int64 [segments], the place of each there
     records: tuple[Records, NDArray[np.int64]] | None = None
+    turns: Sequence[Turn] | None = None  # the message that each is the content of; None where they are no messages
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -130,7 +136,8 @@ class Segments:
         documents = None if self.documents is None else self.documents[rows]
         places = range(len(self))[rows] if isinstance(rows, slice) else rows.tolist()
         labels = {label: [values[i] for i in places] for label, values in self.labels.items()}
-        return replace(self, groups=groups, documents=documents, labels=labels)
+        turns = None if self.turns is None else [self.turns[i] for i in places]
+        return replace(self, groups=groups, documents=documents, labels=labels, turns=turns)
 
     def alone(self) -> Segments:
         """Return the segments without the text that is given before them, one right behind the other."""
@@ -150,6 +157,32 @@ class Segments:
             return self.data[np.repeat(chosen, self.ends - self.starts + self.terminator)].tobytes()
         texts = (self.text(i).decode() for i in np.flatnonzero(chosen).tolist())
         return "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()
+
+    def hash_into(self, update: Callable[[bytes | memoryview], None]) -> None:
+        """Hash segments: lines as their bytes with newlines, records as 8-byte little-endian length and bytes."""
+        # Neither depends on how the text was cut into blocks; the length keeps ["ab", "c"] apart from ["a", "bc"]. Before a
+        # record with given text stand the name of the boundary, which no plain text has there, and the given text with its
+        # length. Of turns: each conversation with its length, and which of its messages they are.
+        view = self.data.data
+        if self.terminator:
+            update(view)
+            return
+        last: Conversation | None = None
+        for conversation, at in self.turns or ():
+            if conversation is not last:
+                last, content = conversation, conversation.to_json()
+                update(struct.pack("<q", len(content)))
+                update(content)
+            update(struct.pack("<q", at))
+        if self.turns is not None:
+            return
+        bounds = zip(self.starts.tolist(), self.ends.tolist(), self.given_lengths().tolist(), strict=True)
+        for start, end, before in cast(Iterable[tuple[int, int, int]], bounds):
+            if self.given_starts is not None:
+                update(self.boundary.encode() + struct.pack("<q", before))
+                update(view[start - before : start])
+            update(struct.pack("<q", end - start))
+            update(view[start:end])
 
     @property
     def ids(self) -> list[str] | None:
@@ -192,6 +225,8 @@ class TextReport:
     repeated_ids: int = 0  # records with the id of an earlier one
     given_bytes: int = 0  # bytes of given text, which is shown and not scored
     boundary: Boundary | None = None  # how given text is cut from the segments; None where no text is given
+    turns_without_content: int = 0  # turns to be scored that call tools and say nothing
+    without_turns: int = 0  # conversations in which nobody speaks who is to be scored
 
     @property
     def fingerprint(self) -> str:
@@ -235,6 +270,10 @@ class TextReport:
                 f"{self.given_bytes:,} bytes of given text are shown but not scored or counted; it is cut into "
                 f"tokens {_CUT[self.boundary]}"
             )
+        if self.turns_without_content:
+            lines.append(f"{_counted(self.turns_without_content, 'turn')} without content (tool calls): shown, not scored")
+        if self.without_turns:
+            lines.append(f"{_counted(self.without_turns, 'conversation')} without a turn of the roles that are scored")
         if self.joined:
             by = {"\n": "a newline", "\n\n": "a blank line"}.get(self.joined_by, repr(self.joined_by))
             lines.append(f"{_counted(self.joined, 'segment')} joined by {by} into one text")

@@ -132,4 +132,5 @@ def _block(segments: Sequence[Segments], first: int) -> Segments:
         documents=np.concatenate(documents) if documents else None,
         labels={label: [name for segment in segments for name in segment.labels[label]] for label in one.labels},
         first=first,
+        turns=None if one.turns is None else [turn for segment in segments for turn in segment.turns or ()],
     )
