@@ -11,9 +11,9 @@ T = TypeVar("T")
 FAULT = "special tokens: "
 """What notes on a fault begin with; they are shown before others."""
 _SPECIAL = re.compile(
-    r"</?s>|<(?:unk|pad|mask|bos|eos|start_of_turn|end_of_turn)>|<[|｜][^\s|｜<>]+[|｜]>|\[/?(?:UNK|CLS|SEP|PAD|MASK|BOS|EOS|INST)\]"
+    r"</?s>|<(?:unk|pad|mask|bos|eos|start_of_turn|end_of_turn|[A-Z_]+_TOKEN)>|<[|｜][^\s|｜<>]+[|｜]>|\[/?(?:UNK|CLS|SEP|PAD|MASK|BOS|EOS|INST)\]"
 )
-_BEGINS = re.compile(r"<s>|<bos>|\[(?:CLS|BOS)\]|<[|｜](?:begin|bos|startoftext|endoftext)[^\s|｜<>]*[|｜]>")
+_BEGINS = re.compile(r"<s>|<bos>|<BOS_TOKEN>|\[(?:CLS|BOS)\]|<[|｜](?:begin|bos|startoftext|endoftext)[^\s|｜<>]*[|｜]>")
 
 
 def is_special(token: str | bytes) -> bool:
