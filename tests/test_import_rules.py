@@ -88,7 +88,8 @@ LIBRARIES: dict[str, set[str]] = {
     "text": {"numpy", "pandas", "icu4py", "tokenizers", "sentencepiece", "datasketch"},
     "scores": {"numpy", "pyarrow", "array_api_compat"},
     "work": {"msgspec", "numpy", "pyarrow", "ray"},
-    "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp", "triton"},
+    "models": {"numpy", "pandas", "pyarrow", "safetensors"}
+    | {"torch", "transformers", "tokenizers", "llama_cpp", "triton", "jinja2"},
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "filtering": {"numpy", "pandas", "pyarrow"},
