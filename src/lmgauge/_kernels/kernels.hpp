@@ -234,7 +234,7 @@ class SegmentAdder {
     double most_ = 0.0;
 };
 
-inline constexpr int kKinds = 4;  // of events: token, oov, eos, spelled
+inline constexpr int kKinds = 5;  // of events: token, oov, eos, spelled, framing
 
 struct EventSums {
     std::array<ExactSum, kKinds> sum;

@@ -109,7 +109,7 @@ def divergence(
             again = "add --exhaustive" + ("" if stored is None else " where the base is stored")
             raise UsageError(f"a run has all events of a text: with -o (output) {again}")
         inputs.refuse_output(output, models, corpus, None if stored is None else stored.path)
-        loaded = inputs.load_models(models, scoring)
+        loaded = inputs.load_models(models, scoring, corpus)
         names = model_names(models, loaded)
         notes = of_models.spelled_notes(loaded, names)
         views = loaded = list(map(of_events, loaded))
@@ -191,7 +191,7 @@ def save_base(
 
     corpus = inputs.corpus_of(text, reading)
     inputs.refuse_output(base_file, [base], corpus, option="--save-base")
-    (model,), (name,) = inputs.named_models([base], scoring)
+    (model,), (name,) = inputs.named_models([base], scoring, corpus)
     say_progress("storing")
     notes, chosen = spelled_notes([model], [name]), None if exhaustive else events
     return _save_base(of_events(model), corpus, base_file, storing, events=chosen, name=name, notes=notes, threads=threads)

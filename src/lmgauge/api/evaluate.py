@@ -44,6 +44,7 @@ def evaluate(
     *,
     texts: Iterable[str] | str | None = None,
     by_group: bool = False,
+    also_raw: bool = False,
     threads: Count | None = None,
     outputs: Outputs = Outputs(),
     reading: ReadingOptions = ReadingOptions(),
@@ -60,6 +61,7 @@ def evaluate(
         text: files, globs, or a `Corpus`; - is standard input.
         texts: strings in place of files, each a segment: one, a list, a generator, a column of a data frame.
         by_group: also evaluate each group; each file, or each value of the field that `group` names.
+        also_raw: conversations: also score the contents alone, as text, by each model with a chat template.
         threads: threads to use; all cores if not given. Does not change results (networks: last digits only).
         outputs: what to write: a run folder, rows of segments, tokens and words, columns such as entropy and rank.
         reading: how files are read; a `Corpus` says so itself.
@@ -98,8 +100,18 @@ def evaluate(
     models_named = inputs.listed(model)
     paths = [os.fspath(path) for path in models_named if isinstance(path, PATHS)]
     outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(models_named))
-    models, names = inputs.named_models(model, scoring)
+    models, names = inputs.named_models(model, scoring, corpus)
     corpus = inputs.followed(models, corpus, scoring, by_group=by_group)
+    if also_raw:
+        if corpus.roles is None:
+            raise UsageError("also-raw is about turns of conversations: name their field (--chat), or --as-turn")
+        each = zip(models_named, models, names, strict=True)
+        rows = [
+            row
+            for given, one, name in each
+            for row in ((given, one, name), *([] if one.raw is None else [(one.raw, one.raw, f"{name} (raw)")]))
+        ]
+        models_named, models, names = (list(column) for column in zip(*rows, strict=True))
     asked = outputs.words, outputs.regions, outputs.train or None
     words = None if outputs.per_word is None else word_settings(*asked, corpus.kept)
     results = evaluated(models, names, corpus, outputs, words, by_group=by_group, threads=threads, scoring=scoring)
@@ -124,10 +136,12 @@ def _scoring_again(
     # A network goes from memory when the program lets go of it, whoever keeps the figures.
     held: Any = weakref.ref(given) if model.tokens is not None and not isinstance(given, PATHS) else lambda: given
 
+    framed = None if model.raw is None else corpus
+
     def scored_again(folder: PathLike) -> Run:
         if (again := held()) is None:
             raise UsageError(f"the network of {name} is not in memory any more: {inputs.KEEP_SCORES}")
-        evaluated(inputs.load_models([again], scoring), [name], corpus, Outputs(output=folder), scoring=scoring)
+        evaluated(inputs.load_models([again], scoring, framed), [name], corpus, Outputs(output=folder), scoring=scoring)
         return replace(open_run(os.fspath(folder)), text=corpus)
 
     return scored_again
@@ -320,7 +334,7 @@ def word_surprisal(
 
     corpus = inputs.one_text(text, texts, reading)
     settings = word_settings(words, regions, train, corpus.kept)
-    (loaded,), (name,) = inputs.named_models(model, scoring)
+    (loaded,), (name,) = inputs.named_models(model, scoring, corpus)
     corpus = inputs.followed([loaded], corpus, scoring, by_group=False)
     measured, rows = WordRows.of_model(loaded, settings, Origin.of_model(loaded, name))
     say_progress("scoring")

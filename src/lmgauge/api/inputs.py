@@ -31,7 +31,8 @@ Model = Union["Backend", PathLike]
 Models = Union[Model, Sequence[Model], Mapping[str, Model]]  # noqa: UP007
 WithRows = TypeVar("WithRows", "Choices", "ContextCurve", "Membership")
 
-_RULES = {"context", "stride", "stream", "first_token", "end", "protocol", "bos_each_window"}
+OF_CONVERSATIONS = {"template", "template_args", "end_of_turn", "framing"}
+_RULES = {"context", "stride", "stream", "first_token", "end", "protocol", "bos_each_window", *OF_CONVERSATIONS}
 """What a network in memory can be told; the rest is chosen when a model is loaded."""
 
 _SAME = 1e-6  # relative: log-probabilities of networks differ in last bits
@@ -40,13 +41,16 @@ _CALLS = 'lmgauge.evaluate(model, "test.txt"), or lmgauge.evaluate(model, texts=
 
 
 # -- models -------------------------------------------------------------------------------------------------------------
-def loaded(model: Model, scoring: ScoringOptions | None = None) -> LanguageModel:
+def loaded(model: Model, scoring: ScoringOptions | None = None, corpus: Corpus | None = None) -> LanguageModel:
     """Return the model itself, or the one at a path, loaded with these options."""
-    return load_models([model], scoring)[0]
+    return load_models([model], scoring, corpus)[0]
 
 
-def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) -> list[LanguageModel]:
+def load_models(
+    models: Sequence[Model], scoring: ScoringOptions | None = None, corpus: Corpus | None = None
+) -> list[LanguageModel]:
     """Return models, those named by a path loaded with these options; none that was chosen is ignored in silence."""
+    # corpus: what they will score, in their chat templates if it is conversations.
     from lmgauge.base.progress import say_progress, show_speed
     from lmgauge.models import registry
     from lmgauge.models.protocol import completed
@@ -72,6 +76,12 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
     if unused := registry.unused_option(options, loaded):
         takers = registry.takers(unused)
         raise UsageError(f"--{unused.replace('_', '-')} is for {takers}, and no model named here takes it")
+    if corpus is not None and corpus.roles is not None:
+        loaded = [model.framed() for model in loaded]
+    elif corpus is not None and (odd := sorted(asked & OF_CONVERSATIONS)):
+        raise UsageError(
+            f"{odd[0].replace('_', '-')} is about turns of conversations: name their field (--chat), or --as-turn"
+        )
     show_speed(loaded)
     return loaded
 
@@ -81,7 +91,9 @@ def _follows_rules(model: object) -> TypeGuard[NetworkModel]:
     return not isinstance(model, PATHS) and cast("LanguageModel", model).tokens is not None
 
 
-def named_models(models: Models, scoring: ScoringOptions | None = None) -> tuple[list[LanguageModel], list[str]]:
+def named_models(
+    models: Models, scoring: ScoringOptions | None = None, corpus: Corpus | None = None
+) -> tuple[list[LanguageModel], list[str]]:
     """Return one or more models, and the name of each: its key in a mapping, the end of its path, or its label."""
     from lmgauge.models.registry import model_names
 
@@ -90,7 +102,7 @@ def named_models(models: Models, scoring: ScoringOptions | None = None) -> tuple
         raise UsageError(f"there is no model in the list: {_CALLS}")
     if not isinstance(models, Mapping):
         refuse_twice(each)
-    opened = load_models(each, scoring)
+    opened = load_models(each, scoring, corpus)
     return opened, [str(name) for name in models] if isinstance(models, Mapping) else model_names(each, opened)
 
 

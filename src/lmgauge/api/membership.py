@@ -79,7 +79,7 @@ def membership(
         corpora = [_labeled(corpora[0], label)]
     corpora = [corpus.without_given("membership") for corpus in corpora]
     refuse_output(output, asked, *corpora, rows=True)
-    names = model_names(asked, models := load_models(asked, scoring))
+    names = model_names(asked, models := load_models(asked, scoring, corpora[0]))
     say_progress("scoring")
     second = None if reference is None else models[1]
     result = _membership(models[0], corpora, settings, labeled=label is not None, reference=second, names=names)

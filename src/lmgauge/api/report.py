@@ -134,7 +134,8 @@ def overview_of(
     say_progress("reading the runs")
     examined = [opened(run) for run in runs]
     sealed = read_audit(Path(audit)) if isinstance(audit, PATHS) else audit
-    inputs = about.of(examined) | behind(model, about, settings, scoring)
+    inputs = about.of(examined)
+    inputs |= behind(model, about, settings, scoring, inputs["corpus"] or examined[0].corpus())
     return overview(examined, settings, segments=segments, audit=sealed, **inputs)
 
 

@@ -211,10 +211,14 @@ def diagnose(
 
     examined = opened(run)
     corpus = about.of([examined])["corpus"]
-    return diagnosis.diagnose(examined, settings, corpus=corpus, **behind(model, about, settings, scoring))
+    return diagnosis.diagnose(
+        examined, settings, corpus=corpus, **behind(model, about, settings, scoring, corpus or examined.corpus())
+    )
 
 
-def behind(model: Model | None, about: RunText, settings: DiagnosisSettings, scoring: ScoringOptions) -> dict[str, Any]:
+def behind(
+    model: Model | None, about: RunText, settings: DiagnosisSettings, scoring: ScoringOptions, corpus: Corpus | None
+) -> dict[str, Any]:
     """Return what a diagnosis asks besides the run: its model, its training text.
 
     Raises:
@@ -225,7 +229,7 @@ def behind(model: Model | None, about: RunText, settings: DiagnosisSettings, sco
     return {
         "training": about.trained(training_words, settings.threads),
         "rungs": about.trained(training_rungs, settings.threads),
-        "model": None if model is None else loaded(model, scoring),
+        "model": None if model is None else loaded(model, scoring, corpus),
     }
 
 
@@ -319,9 +323,9 @@ def audit(
         return runs.audit_run(stored, corpus, checks, overlap=overlap)
     if corpus is None:
         raise UsageError("an audit of a model needs a text" if run is None else f"{run}: the text it scored is not there")
-    subject, path = loaded(model, scoring), os.fspath(model) if isinstance(model, PATHS) else None
+    subject, path = loaded(model, scoring, corpus), os.fspath(model) if isinstance(model, PATHS) else None
     name = None if path is None else os.path.basename(os.path.normpath(path)) or path
-    again = None if path is None else partial(loaded, path, scoring)
+    again = None if path is None else partial(loaded, path, scoring, corpus)
     result = of_model.audit(subject, corpus, checks, overlap=overlap, threads=threads, name=name, untouched=again)
     return result if stored is None else runs.with_run(result, stored, corpus, checks, subject, threads)
 

@@ -113,7 +113,8 @@ Measure
     guesses: bpb evaluate evaluation measure perplexity ppl query test
     verbs: evaluate_scores context_curve cli.shards.run_in_shards
     stdin: text
-    show: output per_segment per_token per_word columns unit field group document given context device
+    show: output per_segment per_token per_word columns unit field chat group document given context device
+    hide: also_raw
     without: texts name
     metavars: contexts=N,N...
   baseline: Show what a network must beat: compressors and n-grams.

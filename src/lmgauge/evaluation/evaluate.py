@@ -28,7 +28,7 @@ from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.perplexity import mean_segment_perplexity
 from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits, nats_to_scale, perplexity_from_nats
-from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
+from lmgauge.scores import EOS_KIND, FRAMING, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
 from lmgauge.scores.scoring import score_together
 from lmgauge.scores.special_tokens import FAULT
 from lmgauge.scores.table import cut
@@ -116,7 +116,7 @@ class Evaluator:
             where = f"{corpus.sources[0].name}: " if len(corpus.sources) == 1 else ""
             raise InputError(f"{where}there is nothing to evaluate: no segment of the text is scored")
         lost = report.left_out()
-        self.origin = replace(self.origin, documents_by=report.documents_by).after(corpus.boundary)
+        self.origin = replace(self.origin, documents_by=report.documents_by).after(corpus)
         yield self.finish(text_sha256=report.sha256, notes=[*lost, *notes], changes=report.notes()[len(lost) :])
         for code in sorted(code for code in self.tallies if code is not None):
             yield self.finish(code, names[code] if code < len(names) else "all", text_sha256=report.sha256)
@@ -208,7 +208,7 @@ def _of_kinds(tally: EventSums) -> dict[str, Any]:
         "oov": tally.unseen_events,
         "oov_rate": tally.unseen_events / tally.tokens if tally.tokens else 0.0,
         "perplexity_without_eos": _perplexity(tally, TOKEN, OOV, SPELLED),
-        "perplexity_without_oov": _perplexity(tally, TOKEN, EOS_KIND),
+        "perplexity_without_oov": _perplexity(tally, TOKEN, EOS_KIND, FRAMING),
         **{f"{name}_bits": nats_to_bits(-tally.part_nats(name)) for name in tally.parts},
     }
 
@@ -289,7 +289,7 @@ def evaluate(
 def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Corpus | None = None) -> Evaluation:
     """Evaluate a score table of any origin."""
     # corpus: the text it is about, which gives bits per word, character and byte; None if it is not at hand.
-    evaluator = Evaluator(origin.after(None if corpus is None else corpus.boundary))
+    evaluator = Evaluator(origin.after(corpus))
     table, uncovered, spans = FirstTokens(evaluator.origin.policy), 0, True
     parts: list[Ints] = []
     for block, (batch,) in lockstep([table.watch(batches)], corpus, [origin.model], complete=False):

@@ -15,8 +15,8 @@ from lmgauge.numerics.signature import text_parts
 from lmgauge.scores.context_policy import ContextPolicy
 
 if TYPE_CHECKING:
-    from lmgauge.base.choices import Boundary
     from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.documents import Corpus
 
 
 def normalizer_of(model: LanguageModel) -> str | None:
@@ -85,17 +85,24 @@ class Origin:
     @property
     def loses_white_space_only(self) -> bool:
         """Return True if all that tokens may not give back is white space."""
-        # So the rows of a table tell where they do not.
         return self.unit == "word" and "normalizer" not in self.fingerprints
+
+    @property
+    def rows_tell_losses(self) -> bool:
+        """Return True if the rows of a table tell where its tokens do not give back the text."""
+        return self.loses_white_space_only or self.policy.unit == "conversation"
 
     @property
     def policy(self) -> ContextPolicy:
         """Return the context policy that `context` names."""
         return ContextPolicy.parse(self.context)
 
-    def after(self, boundary: Boundary | None) -> Origin:
-        """Return the origin of a table whose segments have given text before them."""
-        return self if boundary is None else replace(self, context=str(replace(self.policy, given=boundary)))
+    def after(self, corpus: Corpus | None) -> Origin:
+        """Return the origin of a table of a text whose segments have given text before them, or are turns."""
+        if corpus is None or (corpus.boundary is None and corpus.roles is None):
+            return self
+        turns = "+".join(corpus.roles or ())
+        return replace(self, context=str(replace(self.policy, given=corpus.boundary, turns=turns)))
 
     @property
     def documents_of_table(self) -> str:
@@ -118,6 +125,7 @@ _ALTERED = BoundReason(
     "text altered by the tokenizer or read as special tokens",
     "the tokenizer alters some of the text, or reads it as special tokens",
 )
+_TURNS = BoundReason("turns altered by the template", "the chat template, or the tokenizer, alters some of the turns")
 _NORMALIZED = BoundReason(
     "text changed by the normalizer", "the normalizer changes some of the text, which is then easier to predict"
 )
@@ -141,4 +149,6 @@ def lossy_reason(origin: Origin) -> BoundReason:
         return _FIRST
     if "normalizer" in origin.fingerprints:
         return _NORMALIZED
+    if origin.policy.unit == "conversation":
+        return _TURNS
     return _SPACE if origin.loses_white_space_only else _ALTERED

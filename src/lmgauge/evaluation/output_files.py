@@ -19,7 +19,7 @@ from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluations
 from lmgauge.evaluation.runs import Run, RunFolders, lockstep, run_settings
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import EOS_KIND, KINDS, ScoreBatch
+from lmgauge.scores import KINDS, ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -94,7 +94,7 @@ def segment_rows(
         "logprob": sums.nats.tolist(),
         "perplexity": perplexity.tolist(),
         "zero_probability_events": sums.zeros.tolist(),
-        "tokens": np.bincount(of_row[batch.kind != EOS_KIND], minlength=count).tolist(),
+        "tokens": np.bincount(of_row[~batch.of_no_text()], minlength=count).tolist(),
         "oov": np.bincount(of_row[batch.unseen()], minlength=count).tolist(),
     }
     if block is None:

@@ -168,6 +168,15 @@ class Traits(Protocol):
         """Return the same model with another meaning of reserved tokens in the text: itself where it has no such choice."""
         return cast("LanguageModel", self)
 
+    def framed(self) -> LanguageModel:
+        """Return the same model for the turns of conversations: itself where the contents alone are its text."""
+        return cast("LanguageModel", self)
+
+    @default
+    def raw(self) -> LanguageModel | None:
+        """The same model without the chat template that it sets turns into; None where it sets them into none."""
+        return None
+
     @default
     def tokens(self) -> TokenMap | None:
         """The rows of a network's output layer that its tokens have."""

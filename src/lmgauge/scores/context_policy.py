@@ -116,12 +116,13 @@ PROTOCOLS: dict[ProtocolName, ScoringProtocol] = {
 # evaluation asks it whether an end of line is an event and whether segments share a context.
 
 
-ContextUnit = Literal["sentence", "stream", "unknown"]
+ContextUnit = Literal["sentence", "stream", "conversation", "unknown"]
 LineEnds = Literal["event", "text", "unscored"]
 _LINE_ENDS: dict[SegmentEnd, LineEnds] = {"eos": "event", "newline": "text", "none": "unscored"}
 _NAMED: dict[str, tuple[str, ...]] = {
     name: get_args(kind) for name, kind in (("first", FirstToken), ("end", SegmentEnd), ("given", Boundary))
-}
+} | {"protocol": PROTOCOL_NAMES}
+_FLAGS = {"bos=each": "bos_each", "framing=scored": "framing"}
 _WINDOW = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
 
 
@@ -130,8 +131,9 @@ class ContextPolicy:
     """What of the text each prediction sees; `str()` of it is what signatures and files show.
 
     Attributes:
-        unit: `sentence`: nothing before the segment; `stream`: the context runs on over the ends of segments; `unknown`:
-            the table came from a program that did not say.
+        unit: `sentence`: nothing before the segment; `stream`: the context runs on over the ends of segments;
+            `conversation`: what a chat template makes of the conversation before a turn; `unknown`: the table came from a
+            program that did not say.
         length: most tokens a prediction sees, `<s>` included; None if there is no limit.
         stride: tokens from one window to the next; None if there is no limit.
         first: what the first token of a context is predicted from.
@@ -140,6 +142,9 @@ class ContextPolicy:
         bos_each: every window begins with the BOS token, in the place of the first token it would show.
         given: how text that is given before each segment is cut from it; None where no text is given, and for models, which
             it is not a property of.
+        template: six digits of the digest of the chat template and its arguments; "" where there is none.
+        framing: what the template puts between the turns is scored, too.
+        turns: the roles whose turns are the segments, joined by +; "" where the text is no conversation.
 
     Example:
         >>> policy = ContextPolicy.parse("stream,1024/512,first=unscored")
@@ -157,6 +162,9 @@ class ContextPolicy:
     protocol: ProtocolName | None = None
     bos_each: bool = False
     given: Boundary | None = None
+    template: str = ""
+    framing: bool = False
+    turns: str = ""
 
     @classmethod
     def parse(cls, text: str) -> ContextPolicy:
@@ -167,10 +175,10 @@ class ContextPolicy:
             name, _, value = part.partition("=")
             if window := _WINDOW.fullmatch(part):
                 policy |= {"length": int(window[1]), "stride": int(window[2])}
-            elif value in _NAMED.get(name, ()):
+            elif value in _NAMED.get(name, ()) or name in ("template", "turns"):
                 policy[name] = value
-            elif (name == "protocol" and value in PROTOCOL_NAMES) or part == "bos=each":
-                policy |= {"protocol": value} if name == "protocol" else {"bos_each": True}
+            elif part in _FLAGS:
+                policy[_FLAGS[part]] = True
         return cls(**policy)  # type: ignore[arg-type]
 
     @property
@@ -220,6 +228,9 @@ class ContextPolicy:
             parts.append(f"protocol={self.protocol}")
         if self.given is not None:
             parts.append(f"given={self.given}")
+        parts += [f"{name}={value}" for name, value in (("template", self.template), ("turns", self.turns)) if value]
+        if self.framing:
+            parts.append("framing=scored")
         return ",".join(parts)
 
 

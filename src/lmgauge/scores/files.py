@@ -236,7 +236,7 @@ def _read_records(path: Path, form: Format) -> Iterator[pa.RecordBatch]:
 _INTEGERS = ("segment", "start", "end", "context", "rank")
 _FLOATS = (
     *("logprob", "entropy", "mean_logprob", "logprob_deviation", "mass", "word_boundary", "kl", "base_logprob"),
-    *("spelling", "separator"),
+    *("spelling", "separator", "altered"),
 )
 _COLUMNS = frozenset((*_INTEGERS, *_FLOATS, "top_tokens", "top_logprobs", "token", "kind", "document"))
 _LARGEST = 1 << 52  # of an integer

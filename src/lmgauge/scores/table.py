@@ -15,10 +15,12 @@ from lmgauge.base.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = ("token", "oov", "eos", "spelled")
-TOKEN, OOV, EOS_KIND, SPELLED = range(4)
+KINDS = ("token", "oov", "eos", "spelled", "framing")
+TOKEN, OOV, EOS_KIND, SPELLED, FRAMING = range(5)
 SPELLING, SEPARATOR = "spelling", "separator"
 """Optional columns: the parts of `logprob` that are the letters of an unseen word, and the white space before the event."""
+ALTERED = "altered"
+"""Optional column: 1 in the rows of a turn of a conversation that its template or tokens do not give back, else 0."""
 
 _BRACKETED = re.compile("(<+)(?:unk|/?s)(>+)")
 
@@ -139,6 +141,11 @@ class ScoreBatch:
     def lossy_segments(self) -> int:
         """The number of segments that the tokens do not spell exactly."""
         return int(np.count_nonzero(self.lossy))
+
+    def of_no_text(self) -> NDArray[np.bool_]:
+        """Return which rows are ends of segments or framing of turns, bool [n]."""
+        of_none: NDArray[np.bool_] = (self.kind == EOS_KIND) | (self.kind == FRAMING)
+        return of_none
 
     def unseen(self) -> NDArray[np.bool_]:
         """Return which rows are unseen words, bool [n], whether they stand as `<unk>` or are spelled."""

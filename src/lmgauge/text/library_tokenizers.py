@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lmgauge.base.errors import InputError, UsageError, needing
 from lmgauge.base.json_text import from_json
 from lmgauge.text.segments import Segments, is_character_start
-from lmgauge.text.tokens import TOKENIZER_FILE, FileTokenizer, TokenizerBase, Tokens, TokenUnit
+from lmgauge.text.tokens import TOKENIZER_FILE, Cut, FileTokenizer, TokenizerBase, Tokens, TokenUnit
 
 if TYPE_CHECKING:
     import tokenizers
@@ -125,7 +125,6 @@ class HuggingFaceTokenizer(FileTokenizer):
             marks = _marks(value)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._tokenizer.encode_special_tokens = True
         with self._library_errors():
             self.strings = _vocabulary_strings(self._tokenizer)
         """The strings of its tokens, by id; "" where an id has none."""
@@ -149,16 +148,21 @@ class HuggingFaceTokenizer(FileTokenizer):
 
     def tokenize(self, segments: Segments) -> Tokens:
         """Return the subwords of `segments`, with byte spans."""
+        ids, counts, span_ends, lossy = self.cut(segments)
+        return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, span_ends, lossy)
+
+    def cut(self, segments: Segments, *, special: bool = False) -> Cut:
+        """Return the ids of `segments`, with byte spans; `special`: what is spelled like a special token is that token."""
         texts = [segments.text(i).decode() for i in range(len(segments))]
         with self._library_errors():
+            self._tokenizer.encode_special_tokens = not special
             encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
             sequences = [encoding.ids for encoding in encodings]
             decoded = self._tokenizer.decode_batch(sequences, skip_special_tokens=False)
         lossy = np.array([text != back for text, back in zip(texts, decoded, strict=True)], bool)
         counts = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
         ids = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=int(counts.sum()))
-        span_ends = self._span_ends(encodings, sequences, ids, counts, segments)
-        return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, span_ends, lossy)
+        return Cut(ids, counts, self._span_ends(encodings, sequences, ids, counts, segments), lossy)
 
     def _span_ends(
         self,
@@ -173,9 +177,12 @@ class HuggingFaceTokenizer(FileTokenizer):
         lengths = self._lengths[ids]
         spelled: list[int] = []  # the bytes before the text in each segment that is spelled: 0, or 1, the space that
         # some tokenizers put there; -1 where it is not
+        walked: dict[int, list[int]] = {}  # of a segment with such spaces inside, too, where its tokens end
         for i, own in enumerate(sequences):
             whole, text = b"".join(map(self._pieces.__getitem__, own)), segments.text(i)
             spelled.append(0 if whole == text else 1 if whole == b" " + text else -1)
+            if spelled[-1] < 0 and (own_ends := _walk(map(self._pieces.__getitem__, own), text)) is not None:
+                walked[i] = own_ends
         surplus = np.array(spelled, np.int64)
         begins = np.cumsum(counts) - counts
         ends: NDArray[np.int64] = np.cumsum(lengths)
@@ -189,6 +196,8 @@ class HuggingFaceTokenizer(FileTokenizer):
             character_ends = np.zeros(len(ids), np.int64)
             character_ends[other] = np.fromiter(chain.from_iterable(last), np.int64, int(other.sum()))
             ends[other] = _tiling_byte_ends(character_ends, counts, segments)[other]
+        for i, own_ends in walked.items():
+            ends[begins[i] : begins[i] + counts[i]] = own_ends
         return ends
 
     def detokenize(self, tokens: Sequence[str]) -> str:
@@ -282,6 +291,19 @@ def _spelled(tokens: list[str], marks: tuple[str, str], *, byte_level: bool) -> 
         return [f"{token.removesuffix(last)} ".encode() if token.endswith(last) else token.encode() for token in tokens]
     named = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
     return [named.get(token, token.replace("\u2581", " ").encode()) for token in tokens]
+
+
+def _walk(pieces: Iterable[bytes], text: bytes) -> list[int] | None:
+    # Where pieces end that are the text but for spaces set before some of them, such as behind a special token.
+    # _walk([b"<s>", b" [INST", b"]"], b"<s>[INST]") -> [3, 8, 9]
+    at, ends = 0, []
+    for piece in pieces:
+        own = piece if text.startswith(piece, at) else piece.removeprefix(b" ")
+        if not text.startswith(own, at):
+            return None
+        at += len(own)
+        ends.append(at)
+    return ends if at == len(text) else None
 
 
 def _tiling_byte_ends(character_ends: NDArray[np.int64], counts: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
+from typing import ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,15 @@ class Tokens:
         """Return the vocabulary string of every token, as UTF-8."""
         whole = self.data.tobytes()
         return [whole[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
+
+
+class Cut(NamedTuple):
+    """Segments as the ids of a library's tokenizer."""
+
+    ids: NDArray[np.int64]  # int64 [tokens]
+    counts: NDArray[np.int64]  # int64 [segments], tokens of each
+    span_ends: NDArray[np.int64]  # int64 [tokens], as those of `Tokens`
+    lossy: NDArray[np.bool_]  # bool [segments], as those of `Tokens`
 
 
 @runtime_checkable

@@ -258,3 +258,11 @@ def test_options_stored_with_a_model_give_way_to_a_protocol() -> None:
 
 def test_every_window_may_begin_with_bos_without_a_protocol() -> None:
     assert str(resolve(bos_each_window=True)) == "sentence,64/64,end=newline,bos=each"
+
+
+def test_what_a_template_is_told() -> None:
+    options = ScoringOptions(template_args=["enable_thinking=false", "date_string=1 May 2026", "depth=3"])
+    assert options.template_arguments == {"enable_thinking": False, "date_string": "1 May 2026", "depth": 3}
+    assert ScoringOptions(template_args={"enable_thinking": False}).template_args == ("enable_thinking=false",)
+    with pytest.raises(UsageError, match="name=value"):
+        ScoringOptions(template_args=["enable_thinking"])

@@ -85,7 +85,7 @@ class EvaluationWork:
     def __init__(self, job: EvaluationJob) -> None:
         corpus = one_text(job.text, None)
         corpus.refuse_once("every shard reads the text, and merge does again")
-        (model,), (name,) = named_models([job.model], job.scoring)
+        (model,), (name,) = named_models([job.model], job.scoring, corpus)
         followed_corpus = followed([model], corpus, job.scoring, by_group=job.by_group)
         _refuse_uncut(model, followed_corpus, joined=followed_corpus is not corpus)
         self._job, self._corpus = job, corpus

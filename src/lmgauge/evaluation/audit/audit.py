@@ -85,7 +85,7 @@ def audit(
     # model: any object with `vocabulary`, `tokenizer`, `score(segments)` and `log_distribution(context_ids)`, as it is
     # before it has scored the text: what it learned from the text earlier can no longer be seen. It may state a `tolerance`
     # (nats) within which its rows repeat, else 0, and a `context_policy`, else `sentence`.
-    of_whole = set(_OF_WHOLE_SEGMENTS) if isinstance(corpus, Corpus) and corpus.boundary is not None else set()
+    of_whole = set(_OF_WHOLE_SEGMENTS) if isinstance(corpus, Corpus) and (corpus.boundary or corpus.roles) else set()
     levels, exhaustive, seed = set(settings.levels) - of_whole, settings.exhaustive, settings.seed
     subject = Subject(model, threads, settings.sum_tolerance)
     copied = untouched_copy(model) if untouched is None and "causality" in levels else ""

@@ -17,7 +17,7 @@ from lmgauge.evaluation.audit.subject import Rows, Subject, unseen_noun
 from lmgauge.evaluation.denominators import UNSPACED, Denominators, count_denominators
 from lmgauge.numerics.exact import PlainSum
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
-from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, escaped, iter_segments
+from lmgauge.scores import ALTERED, EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, escaped, iter_segments
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.segments import Segments
 
@@ -227,7 +227,7 @@ class Coverage:
             self._without_spans += 1
             return
         sound = self._check_spans(rows)
-        altered = self._check_tokens(rows, block, place) if self._subject is not None else False
+        altered = bool(rows.part(ALTERED).any()) if block.turns is not None else self._check_tokens(rows, block, place)
         if not any(rows.strings.tokens):
             self._without_tokens += 1
         elif sound and not self._policy.leaves_out:
@@ -285,7 +285,8 @@ class Coverage:
 
     def _check_tokens(self, rows: Rows, block: Segments, place: int) -> bool:
         # Compare the tokens with the tokenizer's; return whether the tokenizer says that it alters the segment.
-        assert self._subject is not None
+        if self._subject is None:
+            return False
         if self._expected is None or self._expected.block is not block:
             self._expected = _expected(block, self._subject.tokenizer)
         expected = self._expected
@@ -350,11 +351,12 @@ class Coverage:
         paid += "what is left for the event itself is never above 0."
         parts = judged("parts", paid, faults=self.faults["parts"].count, spelled=spelled, separators=self._separated)
         segments = f"{counted(self.counted.segments, 'segment')} of the text, and rows for all of them, in order, each once."
+        of_turns = "turns are cut with the conversation before them" if self._policy.unit == "conversation" else ""
         missing = "the table has no column of span ends" if no_spans and bare else ""
         return [
             judged("segments", segments),
             judged("spans", f"The spans of {events} {tiled}, none twice{rest}.", missing),
-            *([] if bare else [judged("tokens", as_made)]),
+            *([] if bare else [judged("tokens", as_made, of_turns)]),
             spelling,
             judged("sentence ends", *self._sentence_ends()),
             *self._special_tokens(),

@@ -156,7 +156,7 @@ def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slice
         yield f"a slice of fewer than {FEWEST_UNITS} {of} has no interval and no test"
     if part == NOTHING:
         for run in sums.runs:
-            if run.origin.lossy_segments and not run.origin.loses_white_space_only:
+            if run.origin.lossy_segments and not run.origin.rows_tell_losses:
                 why = lossy_reason(run.origin).short
                 yield (
                     f"{run.name}: {run.origin.lossy_segments:,} segments are not exact ({why}); a score table does "

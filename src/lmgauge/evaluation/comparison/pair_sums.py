@@ -95,7 +95,7 @@ class PairSums:
         if self.part == EXACT_PART:
             for run, table, events in zip(self.runs, tables, ranges.events, strict=True):
                 chosen &= aligned.kinds_within(table, events, OOV) == 0
-                if run.origin.lossy_segments and run.origin.loses_white_space_only:
+                if run.origin.lossy_segments and run.origin.rows_tell_losses:
                     spaced = run.origin.fingerprints.get("tokenizer_name", "whitespace") == "whitespace"
                     # A range is exact if as many inexact rows come before its end as before its beginning: rows [0, 1, 0],
                     # events [2, 1] -> inexact [0, 0, 1, 1], bounds [0, 2, 3] -> [0 != 1, 1 == 1].

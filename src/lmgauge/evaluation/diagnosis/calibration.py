@@ -27,7 +27,7 @@ from lmgauge.evaluation.runs import Run, lockstep, unlike_model
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.intervals import spread, sums_by
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import EOS_KIND, OOV, SPELLED, TOKEN, ScoreBatch
+from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.scores.distributions.blocks import by_event, distributions_of, of_events, rows_among
 from lmgauge.scores.distributions.reduce import reduced
 from lmgauge.scores.distributions.reductions import DECADES, TENTHS, Columns, Forecasts, bins_of
@@ -194,18 +194,19 @@ def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.u
     """Return the ids that a model has for the tokens of a table."""
     # -> uint32 [n].
     vocabulary = model.vocabulary
-    special = {OOV: vocabulary.id("<unk>"), SPELLED: vocabulary.id("<unk>"), EOS_KIND: vocabulary.id("</s>")}
-    used = np.unique(batch.token_ids[batch.kind == TOKEN])
+    unseen, ends = batch.unseen(), set(batch.token_ids[batch.kind == EOS_KIND].tolist())
+    used = np.unique(batch.token_ids[~unseen])
     # strings [cat, the] whose ids are 7 and 3 -> own [7, 3]; token_ids [1, 0, 1] -> [3, 7, 3]
     own = np.zeros(len(batch.strings.tokens), np.uint32)
     for i in used.tolist():
         token = batch.strings.tokens[i]
+        if token not in vocabulary and i in ends:  # a turn may end with a token of its own
+            token = "</s>"
         if token not in vocabulary:
             raise InputError(f"{run.path}: {model.label} has no token {token!r}; name the model that made the run")
         own[i] = vocabulary.id(token)
     ids = own[batch.token_ids]
-    for kind, number in special.items():
-        ids[batch.kind == kind] = number
+    ids[unseen] = vocabulary.id("<unk>")
     return ids
 
 

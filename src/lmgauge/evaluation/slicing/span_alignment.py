@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.base.errors import InputError
 from lmgauge.numerics.exact import ExactSums
-from lmgauge.scores import EOS_KIND, ScoreBatch, unescaped
+from lmgauge.scores import ALTERED, ScoreBatch, unescaped
 from lmgauge.text.segments import Segments
 
 Ints = NDArray[np.int64]
@@ -174,12 +174,15 @@ def kinds_within(table: ScoreBatch, events: Ints, kind: int) -> Ints:
 def inexact_rows(table: ScoreBatch, block: Segments | None, *, spaced: bool = True) -> NDArray[np.bool_]:
     """Return rows of words whose span is not the word and a space before it, bool [rows]."""
     # They lose what they cannot spell.
+    if ALTERED in table.extra:
+        altered: NDArray[np.bool_] = table.extra[ALTERED] > 0
+        return altered
     # The first word of a segment has no space before it, `</s>` nothing but the line end.
     lengths = np.array([len(unescaped(t).encode("utf-8", "surrogatepass")) for t in table.strings.tokens], np.int64)
     before = np.full(len(table), int(spaced))
     before[(np.cumsum(table.segment_events) - table.segment_events)[table.segment_events > 0]] = 0
     expected = lengths[table.token_ids] + before
-    is_end = table.kind == EOS_KIND
+    is_end = table.of_no_text()
     expected[is_end] = 0
     starts = table.starts()
     inexact: NDArray[np.bool_] = (table.ends - starts) != expected

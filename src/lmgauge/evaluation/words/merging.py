@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.evaluation.words.units import Units, at_white_space
-from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.scores import ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.segments import Segments
 
@@ -100,7 +100,7 @@ def _leave_first_tokens(
 def _join_empty_rows(block: Segments, batch: ScoreBatch, of_row: Ints, empty: Flags, policy: ContextPolicy) -> None:
     # Give rows without bytes to the unit of the row before, whose character they share; line ends and `</s>` to none.
     firsts = np.cumsum(batch.segment_events) - batch.segment_events
-    line_ends = batch.kind == EOS_KIND
+    line_ends = batch.of_no_text()
     if policy.line_ends == "text" and block.terminator:
         lasts = (firsts + batch.segment_events - 1)[batch.segment_events > 0]
         line_ends[lasts] |= empty[lasts]

@@ -36,6 +36,7 @@ class Job:
     segment: int  # index of the segment, for messages
     stream: StreamState | None = None  # the running context that the ids are part of; None where a segment stands alone
     known: int = 0  # how many of the ids, from the first, the job before of the same stream has shown already
+    wanted: NDArray[np.bool_] | None = None  # bool [predicted], which targets are events; None where all are
 
 
 class Engine(Protocol):

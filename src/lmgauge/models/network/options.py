@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from lmgauge.base.choices import (
 )
 from lmgauge.base.declaration import settings
 from lmgauge.base.errors import UsageError
+from lmgauge.base.json_text import from_json
 from lmgauge.base.option_numbers import Count, check_whole
 
 if TYPE_CHECKING:
@@ -62,6 +64,10 @@ class ScoringOptions:
             except `context`, the length of its windows, and for hf-guide `stride`: 512 or, where windows are no longer
             than that, half a window.
         bos_each_window: begin every window with the BOS token, in the place of its first token.
+        template: conversations: file with a chat template (Jinja) to use in place of the model's own.
+        template_args: conversations: what the template is told, such as enable_thinking=false.
+        end_of_turn: conversations: score the token that ends a turn, too.
+        framing: conversations: score what the template puts before a turn, too, from the end of the turn before.
         tokenizer: how text was cut into the words of an ARPA file or a KenLM binary: whitespace, treebank, character, byte,
             icu, a tokenizer.json or a SentencePiece .model; whitespace if not given.
         normalizer: normalization before that; ccnet: lower case, no accents, 0 for digits, ASCII
@@ -88,6 +94,10 @@ class ScoringOptions:
     reserved: ReservedPolicy | None = None
     protocol: ProtocolName | None = None
     bos_each_window: bool | None = None
+    template: str | os.PathLike[str] | None = None
+    template_args: Sequence[str] | Mapping[str, Any] = ()
+    end_of_turn: bool = True
+    framing: bool = False
     tokenizer: str | os.PathLike[str] | Tokenizer | None = None
     normalizer: NormalizerName | None = None
 
@@ -134,11 +144,29 @@ class ScoringOptions:
             context, stream = parse_context(self.context)
             object.__setattr__(self, "context", context)
             object.__setattr__(self, "stream", stream)
+        if isinstance(self.template_args, Mapping):
+            written = (f"{name}={json.dumps(value)}" for name, value in self.template_args.items())
+            object.__setattr__(self, "template_args", tuple(written))
+        _ = self.template_arguments
         for name in DECIDED if self.protocol is not None else ():
             if getattr(self, name) is not None and (name, self.protocol) != ("stride", "hf-guide"):
                 option = "context stream or sentence" if name == "stream" else name.replace("_", "-")
                 raise UsageError(f"{option}: protocol {self.protocol} decides that; leave one of the two out")
         self._check_places()
+
+    @property
+    def template_arguments(self) -> dict[str, Any]:
+        """What a chat template is told, by name: `enable_thinking=false` is False, and what is no JSON is a string."""
+        arguments: dict[str, Any] = {}
+        for one in (self.template_args,) if isinstance(self.template_args, str) else self.template_args:
+            name, equals, value = one.partition("=")
+            if not (equals and name.isidentifier()):
+                raise UsageError(f"template-args {one!r}: write name=value, as in enable_thinking=false")
+            try:
+                arguments[name] = from_json(value)
+            except ValueError:
+                arguments[name] = value
+        return arguments
 
     def _check_places(self) -> None:
         if self.processes is not None:

@@ -13,14 +13,18 @@ from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.custom import with_given
+from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn, source_ends
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.scores import EOS_KIND, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
+from lmgauge.records.records import Strings
+from lmgauge.scores import ALTERED, EOS_KIND, FRAMING, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.distributions.blocks import BlockDistributions
 from lmgauge.scores.distributions.tile import LOWEST, Tile, ready
+from lmgauge.text.conversations import Turn
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
+from lmgauge.text.tokens import Cut, Tokenizer
 from lmgauge.text.vocabulary import EOS, UNK
 from lmgauge.text.work_units import in_units
 
@@ -38,6 +42,7 @@ class BlockEvents:
     ends: NDArray[np.int64]  # int64 [n] or empty, where the span of each ends
     lossy: NDArray[np.bool_]  # bool [segments]
     before: GivenTokens | None = None  # the tokens given before each segment; None where no text is given
+    kinds: NDArray[np.uint8] | None = None  # uint8 [n], of each event, where the ids do not tell
 
     def given_ids(self, room: int | None, label: str) -> list[NDArray[np.uint32]]:
         """Return the ids given before each segment, uint32 [tokens] each."""
@@ -64,9 +69,7 @@ class BlockEvents:
     ) -> ScoreBatch:
         """Return the score table of the block."""
         # logprob: float64 [n], nats; ignored where unscored; unscored: bool [n], events left out.
-        kind = np.full(len(self.ids), TOKEN, np.uint8)
-        kind[self.ids == UNK] = OOV
-        kind[self.ids == EOS] = EOS_KIND
+        kind = self.kinds if self.kinds is not None else kinds_of(self.ids)
         counts, lossy, ends, ids = self.counts, self.lossy, self.ends, self.ids
         begins = np.zeros(0, np.int64)
         if unscored is not None and unscored.any():
@@ -88,11 +91,124 @@ class BlockEvents:
             lossy=lossy,
             begins=begins,
         )
+        if self.kinds is not None:  # a turn may be empty
+            return replace(batch, before=self.before, extra={ALTERED: np.repeat(lossy.astype(np.float64), counts)})
         return batch if self.before is None else with_given(batch, self.before, self.block)
+
+
+def kinds_of(ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Return the kind of each event, uint8 [n], where a segment ends with `</s>`."""
+    kind = np.full(len(ids), TOKEN, np.uint8)
+    kind[ids == UNK] = OOV
+    kind[ids == EOS] = EOS_KIND
+    return kind
+
+
+def framed_events(block: Segments, turns: Sequence[Turn], tokens: TokenMap, policy: ContextPolicy) -> BlockEvents:
+    """Return the events of turns: their contents and what ends them, after what a chat template makes of all before them."""
+    # block: its segments are the contents of the turns.
+    template = tokens.framing
+    assert template is not None
+    framed = [_framed(block, i, turn, template) for i, turn in enumerate(turns)]
+    parts = [(turn.before.encode(), turn.content.encode(), turn.end.encode()) for turn in framed]
+    sizes = np.array([[len(part) for part in own] for own in parts], np.int64).reshape(-1, 3)
+    ids, counts, ends, lossy = _cut_turns([b"".join(own) for own in parts], [turn.end for turn in framed], tokens.tokenizer)
+    owner, firsts = np.repeat(np.arange(len(block)), counts), np.cumsum(counts) - counts
+    begin, begins = sizes[owner, 0], starts_of(ends, counts)
+    stop = begin + sizes[owner, 1]
+    # The cat| sat</s>: what ends at the boundary or before it is given, what begins before the content's end is text.
+    given = ends <= begin
+    if policy.framing:
+        own_starts = (_framing_start(turn, one.before, template) for turn, one in zip(turns, framed, strict=True))
+        given &= ends <= np.fromiter(own_starts, np.int64, len(block))[owner]
+    given[firsts[counts > 0]] |= ends[firsts[counts > 0]] <= sizes[counts > 0, 0]  # nothing is shown before the first token
+    # A character that several tokens share may be the first one's.
+    is_text = (ends > begin) & ((begins < stop) | (ends == stop))
+    is_behind = (ends > begin) & ~is_text
+    events = ~given & ~is_behind if policy.end == "none" else ~given
+    own_ids, of = tokens.own_ids[ids], owner[events]
+    spans, counts = np.clip((ends - begin)[events], 0, sizes[of, 1]), np.bincount(of, minlength=len(block))
+    kinds = np.where(is_text, np.where(own_ids == UNK, OOV, TOKEN), FRAMING).astype(np.uint8)[events]
+    last = (np.cumsum(counts) - 1)[counts > 0]
+    kinds[last[is_behind[events][last]]] = EOS_KIND
+    crossing = np.bincount(owner[is_text & (begins < begin)], minlength=len(block)) > 0
+    before = GivenTokens(own_ids[given], np.bincount(owner[given], minlength=len(block)), sizes[:, 0], crossing)
+    lossy = lossy & _contents_lossy(framed, tokens, lossy)
+    for i, (_, content, _) in enumerate(parts):
+        if (source := block.text(i)) != content:
+            lossy[i] = True
+            spans[of == i] = source_ends(content, source, spans[of == i])
+    spans[last] = (block.ends - block.starts)[counts > 0]
+    return BlockEvents(block, own_ids[events], counts, spans, lossy, before, kinds)
+
+
+def _cut_turns(texts: Sequence[bytes], last: Sequence[str], tokenizer: Tokenizer) -> Cut:
+    # Cut the renderings of turns into tokens, one that the next begins with together with that: the special token that it
+    # ends with cuts all text in two, whatever comes behind. last: what ends each turn.
+    #   <u>Hi<a>Yes</s>   <u>Hi<a>Yes</s><u>So<a>No</s>   the first is the first 5 tokens of the second
+    following = [*texts[1:], b""]
+    heads = [i for i, end in enumerate(last) if not (end and following[i].startswith(texts[i]))]
+    cut = _cut_texts([texts[i] for i in heads], tokenizer)
+    bounds = np.cumsum(cut.counts)
+    parts: list[slice] = []
+    own: dict[int, int] = {}  # a special token that takes the white space behind it does not end with its turn
+    for i, head in enumerate(np.searchsorted(heads, np.arange(len(texts))).tolist()):
+        begin, end = int(bounds[head] - cut.counts[head]), int(bounds[head])
+        if heads[head] != i:
+            end = begin + int(np.searchsorted(cut.span_ends[begin:end], len(texts[i]))) + 1
+            if cut.span_ends[end - 1] != len(texts[i]):
+                own[i] = len(own)
+        parts.append(slice(begin, end))
+    if not own and len(heads) == len(texts):
+        return cut
+    lossy = cut.lossy[np.searchsorted(heads, np.arange(len(texts)))]
+    ids, ends = [cut.ids[part] for part in parts], [cut.span_ends[part] for part in parts]
+    alone = _cut_texts([texts[i] for i in own], tokenizer)
+    for i, at in own.items():
+        begin = int(alone.counts[:at].sum())
+        part = slice(begin, begin + int(alone.counts[at]))
+        ids[i], ends[i], lossy[i] = alone.ids[part], alone.span_ends[part], alone.lossy[at]
+    return Cut(np.concatenate(ids), np.array([len(one) for one in ids], np.int64), np.concatenate(ends), lossy)
+
+
+def _cut_texts(texts: Sequence[bytes], tokenizer: Tokenizer) -> Cut:
+    each = Strings.of(texts)
+    segments = Segments(np.frombuffer(each.data, np.uint8), each.starts, each.ends, "")
+    cut: Cut = tokenizer.cut(segments, special=True)  # type: ignore[attr-defined]
+    return cut
+
+
+def _framed(block: Segments, i: int, turn: Turn, template: ChatTemplate) -> FramedTurn:
+    try:
+        return template.frame(turn)
+    except InputError as error:
+        raise InputError(f"{block.place(i)}: {error}") from error
+
+
+def _contents_lossy(framed: Sequence[FramedTurn], tokens: TokenMap, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    # Which contents the tokens do not give back, of those turns that they do not give back with their framing.
+    lossy = np.zeros(len(framed), bool)
+    if whole.any():
+        lossy[whole] = _cut_texts(
+            [framed[i].content.encode() for i in np.flatnonzero(whole).tolist()], tokens.tokenizer
+        ).lossy
+    return lossy
+
+
+def _framing_start(turn: Turn, before: str, template: ChatTemplate) -> int:
+    # Where in what is shown before a turn its own framing begins, in bytes: behind the end of the turn before.
+    if not turn.at:
+        return 0
+    earlier = Turn(turn.conversation, turn.at - 1)
+    framed = template.frame(earlier) if isinstance(earlier.message["content"], str) else None
+    ended = "" if framed is None else framed.before + framed.content + framed.end
+    return len((ended if ended and before.startswith(ended) else before).encode())
 
 
 def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: bool) -> BlockEvents:
     """Return the events of a block under a policy of what ends a segment."""
+    if tokens.framing is not None and block.turns is not None:
+        return framed_events(block, block.turns, tokens, policy)
     encoded = encode(block, tokens.tokenizer, tokens.vocabulary, bos=False, reserved=tokens.reserved, spans=spans)
     before: GivenTokens | None = None
     if block.given_starts is not None:
@@ -121,6 +237,14 @@ def events_in_units(
     """Yield the events of blocks in groups of enough text to fill batches."""
     # blocks: of a text, in order.
     return in_units((block_events(block, tokens, policy, spans=spans) for block in blocks), attrgetter("block"))
+
+
+def asked_of(jobs: Sequence[Job], events: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which targets of jobs are asked about, bool [targets of all], where of events some are, bool [events]."""
+    own = (np.ones(len(job.targets), bool) if job.wanted is None else job.wanted for job in jobs)
+    targets = np.concatenate([events[:0], *own])
+    targets[targets] = events
+    return targets
 
 
 # -- The whole distributions of a network at the events of one block, tile by tile ------------------------------------
@@ -154,12 +278,13 @@ class NetworkDistributions(BlockDistributions):
         model, targets = self._model, self._events.ids[self._rows].astype(np.int64)
         wanted = np.zeros(len(self._events.ids), bool)
         wanted[self._rows] = True
+        asked = asked_of(self._jobs, np.delete(wanted, self._firsts))
         # Where nothing is shown, no job computes the distribution.
         computed = np.flatnonzero(~np.isin(self._rows, self._firsts))
         same = np.where(model.tokens.predicted_ids == NO_ID, LOWEST, model.uniform())[None]
         at = done = 0
         with model.engine.threads(self._threads):
-            pieces = model.engine.distributions(self._jobs, model.tokens.predicted_ids, np.delete(wanted, self._firsts))
+            pieces = model.engine.distributions(self._jobs, model.tokens.predicted_ids, asked)
             for logprob, p in pieces:
                 places = computed[done : done + len(logprob)]
                 done += len(places)

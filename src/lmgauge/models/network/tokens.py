@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from lmgauge.base.choices import FirstToken, NgramContext
 from lmgauge.base.decoding import decode
 from lmgauge.base.errors import InputError, ModelFileError, UsageError
+from lmgauge.base.files import read_regular
 from lmgauge.models.protocol import read_config
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, check_largest_id
@@ -24,9 +27,13 @@ from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from lmgauge.models.network.chat_template import ChatTemplate
+    from lmgauge.models.network.options import ScoringOptions
+
 T = TypeVar("T")
 CONFIG_KEY = "lmgauge"
 NO_ID = -1
+_LARGEST_TEMPLATE = 1 << 20  # bytes: published ones have up to 20 kB
 
 
 class LineEndTokenizer:
@@ -79,6 +86,7 @@ class TokenMap:
     template: str | None = None  # its tokenizer's chat template
     named: Mapping[str, str] = field(default_factory=dict)  # special tokens as templates name them: bos_token, ...
     specials: frozenset[str] = frozenset()  # the strings of all special tokens
+    framing: ChatTemplate | None = None  # the template that turns of a conversation are set into, where they are
 
     @property
     def puts_first(self) -> FirstToken | Literal["other"]:
@@ -108,6 +116,28 @@ class TokenMap:
     def reading_line_ends(self) -> TokenMap:
         """Return the same with line ends taken as text."""
         return replace(self, tokenizer=LineEndTokenizer(self.tokenizer))
+
+    def framed(self, options: ScoringOptions, name: str) -> TokenMap:
+        """Return the same for the turns of conversations; itself where no template is known or named."""
+        from lmgauge.models.network.chat_template import ChatTemplate
+
+        source = self.template if options.template is None else _read_template(Path(options.template))
+        if source is None:
+            return self
+        if self.trained_here:
+            raise UsageError(f"template: {name} was trained here, on text without special tokens: leave the template out")
+        where = f"the chat template of {name}" if options.template is None else os.fspath(options.template)
+        arguments = options.template_arguments
+        template = ChatTemplate(source, name=where, tokens=self.named, arguments=arguments, specials=self.specials)
+        return replace(self, framing=template)
+
+    @cached_property
+    def own_ids(self) -> NDArray[np.uint32]:
+        """lmgauge's id of each of the network's ids, uint32 [largest + 1]."""
+        own = np.full(int(self.network_ids.max(initial=0)) + 1, UNK, np.uint32)
+        known = np.flatnonzero(self.network_ids != NO_ID)  # where one token begins and ends texts, it is their end
+        own[self.network_ids[known]] = known
+        return own
 
     def with_reserved(self, reserved: ReservedPolicy) -> TokenMap:
         """Return the same with another meaning of reserved tokens in the text."""
@@ -236,6 +266,13 @@ def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name
     raise UsageError(
         f"{name}: was trained by lmgauge, and the folder with its tokens is not to be found: load it with load_model"
     )
+
+
+def _read_template(path: Path) -> str:
+    try:
+        return read_regular(path, _LARGEST_TEMPLATE).decode()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not a chat template: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _distinct(token: str) -> str:

@@ -123,12 +123,12 @@ class GgufNetwork:
                 return buffer.raw[:length]
             room = -length
 
-    def tokenize(self, text: bytes) -> list[int]:
-        """Return the tokens of a text: nothing added, and no special token read into it."""
+    def tokenize(self, text: bytes, *, special: bool = False) -> list[int]:
+        """Return the tokens of a text: nothing added, and no special token read into it unless that is asked for."""
         room = len(text) + 16
         while True:
             buffer = (self._api.llama_token * room)()
-            count = self._api.llama_tokenize(self._vocabulary, text, len(text), buffer, room, False, False)
+            count = self._api.llama_tokenize(self._vocabulary, text, len(text), buffer, room, False, special)
             if count >= 0:
                 return list(buffer[:count])
             room = -count

@@ -15,7 +15,7 @@ from lmgauge.models.network.gguf.network import GgufNetwork
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.scores.spans import approximate, place
 from lmgauge.text.segments import Segments
-from lmgauge.text.tokens import TokenizerBase, Tokens, TokenUnit
+from lmgauge.text.tokens import Cut, TokenizerBase, Tokens, TokenUnit
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
 
 MAGIC = b"GGUF"
@@ -50,12 +50,17 @@ class GgufTokenizer(TokenizerBase):
 
     def tokenize(self, segments: Segments) -> Tokens:
         """Return the tokens of `segments`."""
+        ids, counts, span_ends, lossy = self.cut(segments)
+        return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, span_ends, lossy)
+
+    def cut(self, segments: Segments, *, special: bool = False) -> Cut:
+        """Return the ids of `segments`, with byte spans; `special`: what is spelled like a special token is that token."""
         by_segment: list[list[int]] = []
         spans: list[int] = []
         lossy = np.zeros(len(segments), bool)
         for i in range(len(segments)):
             text = segments.text(i)
-            tokens = self._network.tokenize(text) if text else []
+            tokens = self._network.tokenize(text, special=special) if text else []
             pieces = list(map(self._piece, tokens))
             ends = place(pieces, text)
             lossy[i] = ends is None
@@ -63,7 +68,7 @@ class GgufTokenizer(TokenizerBase):
             by_segment.append(tokens)
         ids = np.array([token for tokens in by_segment for token in tokens], np.int64)
         counts = np.array([len(tokens) for tokens in by_segment], np.int64)
-        return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, np.array(spans, np.int64), lossy)
+        return Cut(ids, counts, np.array(spans, np.int64), lossy)
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Return the text that tokens stand for, without the space set before it; unknown strings stand as they are."""
