@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 
 import numpy as np
 
@@ -41,7 +42,6 @@ class FirstTokens:
         self._last = -1
         self._repeats = 0
         self._heads: Counter[str] = Counter()  # by name, special tokens at the head of segments that should have no row
-        self._looked_at = -1
 
     def watch(self, batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
         """Hand batches on as they were read, and look at them."""
@@ -53,31 +53,24 @@ class FirstTokens:
 
     def _look_at_heads(self, batch: ScoreBatch) -> None:
         # A token that begins texts is predicted only behind another one; of other special tokens one may have a row.
-        scored = np.flatnonzero((batch.segment_events > 0) & (batch.segments > self._looked_at))
-        begins, ends = (
-            (np.cumsum(batch.segment_events) - batch.segment_events)[scored],
-            np.cumsum(batch.segment_events)[scored],
-        )
-        self._looked_at = int(batch.segments[-1]) if len(batch.segments) else self._looked_at
+        counts = batch.segment_events[batch.segment_events > 0]
+        begins = np.cumsum(counts) - counts
         ids, strings = batch.token_ids[begins], batch.strings.tokens
         own = (batch.kind[begins] == TOKEN) & (batch.ends[begins] == 0 if len(batch.ends) == len(batch) else True)
-        second = batch.token_ids[np.minimum(begins + 1, len(batch) - 1)]
-        twice = own & (begins + 1 < ends) & (second == ids)
-        for token, count in zip(*np.unique(ids[own], return_counts=True), strict=True):
-            name = strings[token]
-            if is_special(name):
-                self._heads[name] += int(count) if begins_texts(name) else int(np.count_nonzero(twice & (ids == token)))
+        twice = own & (counts > 1) & (batch.token_ids[np.minimum(begins + 1, len(batch) - 1)] == ids)
+        for token in filter(lambda token: is_special(strings[token]), np.unique(ids[own]).tolist()):
+            wrong = own if begins_texts(strings[token]) else twice
+            self._heads[strings[token]] += int(np.count_nonzero(wrong & (ids == token)))
 
     @property
     def heads(self) -> str:
         """Return what is wrong with the special tokens at the head of segments, in words; empty if nothing is."""
-        name, count = next(iter(self._heads.most_common(1)), ("", 0))
-        if not count:
-            return ""
-        return (
+        name, count = max(self._heads.items(), key=itemgetter(1), default=("", 0))
+        said = (
             f"{count:,} segments begin with a row for {visible(name)}, which the text has not: it is predicted behind "
             "another one (a tokenizer and a template both set it there) or behind nothing; score with one, without a row"
         )
+        return said if count else ""
 
     def add(self, batch: ScoreBatch) -> None:
         """Add the segments that begin in a batch."""

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -133,6 +134,12 @@ class ChatTemplate:
         self._special = re.compile("|".join(map(re.escape, ends)) or "(?!)")
         self._has_prompt = "add_generation_prompt" in self._compiled.variables
         self._latest: _Known | None = None
+
+    def behind(self, text: str) -> ChatTemplate:
+        """Return the same template with a text before what it writes."""
+        other = copy(self)
+        other._source, other._latest = f"{{{{ {json.dumps(text)} }}}}{self._source}", None
+        return other
 
     @property
     def _compiled(self) -> Compiled:

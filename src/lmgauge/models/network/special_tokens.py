@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lmgauge.base.errors import InputError
 from lmgauge.base.escaping import visible
 from lmgauge.models.network.sequences import block_events
 from lmgauge.models.network.tokens import TokenMap
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from lmgauge.models.network.model import NetworkModel
 
 _FIRST, _LAST = 4, 3  # tokens that are named of a longer row of them
-_SAMPLE, _OF_SEGMENT = 2048, 512  # bytes that are scored in two ways, and of a segment
-_LONG_NUMBER = 10**7  # perplexities from here on are printed with an exponent
+_SAMPLE = 2048  # bytes that are scored in two ways
+_END = 24  # characters of a generation prompt that are shown
 _NAMES = ("unk_token", "bos_token", "eos_token")
 
 
@@ -53,60 +55,78 @@ def of_tokens(tokens: TokenMap) -> dict[str, Any]:
     if tokens.trained_here:
         return {}
     ids = zip(_NAMES, tokens.network_ids[: EOS + 1].tolist(), strict=True)
-    special = {name: _in_words(tokens, [token]) for name, token in ids if token >= 0}
-    around = (f"{_in_words(tokens, ids)} {where} it" for ids, where in zip(tokens.around, ("before", "behind"), strict=True))
+    before, behind = (_in_words(tokens, ids) for ids in tokens.around)
     return {
-        "set_around_a_text": ", ".join(around),
-        "special_tokens": special | ({"in_all": len(tokens.specials)} if tokens.specials else {}),
+        "set_around_a_text": f"{before} before it, {behind} behind it",
+        "special_tokens": {name: _in_words(tokens, [token]) for name, token in ids if token >= 0},
         "chat_template": tokens.template is not None,
     }
 
 
 def look_around(model: NetworkModel, block: Segments) -> SpecialTokens:
-    """Return what a network sees of the first segment with text, and what is wrong with what it begins with."""
-    place = int((block.ends > block.starts).argmax())
-    events = block_events(block.part(place, place + 1), model.tokens, model.context_policy, spans=False)
-    ids, scored = model.seen(events)
-    shown, rest = (_in_words(model.tokens, part) for part in (ids[:scored], ids[scored:]))
-    missing, needless = _first_token(model, block)
-    return SpecialTokens(
-        f"of the first segment {shown} is shown, {rest} scored", [*_twice(model.tokens, ids), *missing], needless
+    """Return what a network sees of the first segment with text, and what is wrong with the tokens around it."""
+    tokens, place = model.tokens, int((block.ends > block.starts).argmax())
+    ids, scored = model.seen(block_events(block.part(place, place + 1), tokens, model.context_policy, spans=False))
+    missing, needless = _first_token(model, block, ids)
+    faults = [*missing, *_of_turns(model, block)]
+    for row, what in ((ids, "what it sees of a text"), (tokens.around[0], "what its tokenizer sets before a text")):
+        if (twice := doubled(row, partial(_is_special, tokens))) is not None:
+            faults.append(f"{what} begins with {_in_words(tokens, [twice])} twice")
+    seen = f"of the first segment {_in_words(tokens, ids[:scored])} is shown, {_in_words(tokens, ids[scored:])} scored"
+    return SpecialTokens(seen, faults, needless)
+
+
+def _of_turns(model: NetworkModel, block: Segments) -> Iterator[str]:
+    # What a chat template leaves out or adds between what a model is asked for and what is scored.
+    template, turns = model.tokens.framing, block.turns
+    if template is None or not turns:
+        return
+    turn = next((turn for turn in turns if turn.conversation.messages[turn.at]["role"] == "assistant"), turns[0])
+    framed, whole = template.frame(turn), template.render(turn.conversation, turn.at + 1)
+    if framed.preamble.strip() and not framed.has_prompt:
+        yield f"its chat template has no generation prompt: who asks it for a turn does not show it {framed.preamble!r}"
+    elif framed.preamble.strip():
+        yield f"its chat template sets {framed.preamble!r} before a turn, its generation prompt does not (--template-args)"
+    if not whole.startswith(framed.before.rstrip()):
+        own = framed.before[-_END:]
+        yield f"its generation prompt ends with {own!r}, and the turns that it renders do not begin so (--template-args)"
+    if not framed.end:
+        yield "its chat template ends a turn without a special token, so that its end is not scored"
+    elif model.context_policy.end == "none":
+        yield f"the token that ends a turn, {framed.end.strip()}, is not scored (--no-end-of-turn)"
+
+
+def _first_token(model: NetworkModel, block: Segments, ids: Sequence[int]) -> tuple[list[str], list[str]]:
+    # What is missing before a text, and what the network's tokenizer does not set there; each scored in both ways.
+    tokens, policy, raw = model.tokens, model.context_policy, model.raw
+    own, first = next(iter(tokens.around[0]), None), {"bos": tokens.bos, "eos": tokens.eos}.get(policy.first)
+    count = 1 + int(np.searchsorted((block.ends - block.starts).cumsum()[:-1], _SAMPLE))
+    ways: Sequence[NetworkModel]
+    if tokens.framing is not None and raw is not None:
+        if own is None or ids[:1] == [own]:
+            return [], []
+        ways, how, sample = (raw.framed(), raw.framed()), "--template", [block.part(0, count)]
+        ways[1].tokens = replace(tokens, framing=tokens.framing.behind(_name(tokens, own)))
+    else:
+        other: dict[int | None, FirstToken] = {None: "uniform", tokens.eos: "eos", tokens.bos: "bos"}
+        between_texts = own is None and tokens.bos == tokens.eos  # in training
+        if first == own or own not in other or between_texts or tokens.trained_here or policy.protocol or policy.bos_each:
+            return [], []
+        ways = [model.with_options(replace(model.options, first_token=way)) for way in (policy.first, other[own])]
+        how, texts = f"--first-token {other[own]}", (block.text(i)[:_SAMPLE] for i in range(count))
+        sample = [*Corpus.from_strings([text.decode(errors="ignore") for text in texts])]
+    so, otherwise = (_perplexity(way, sample) for way in ways)
+    after, sets, without = ("without", "sets", "with") if own is not None else ("after", "does not set", "without")
+    said = (
+        f"scored {after} {_in_words(tokens, [token for token in (own, first) if token is not None][:1])}, which its tokenizer "
+        f"{sets} before a text: on its beginning perplexity is {so}, {without} it {otherwise} ({how})"
     )
+    return ([], [said]) if own is None else ([said], [])
 
 
-def _twice(tokens: TokenMap, ids: Sequence[int]) -> Iterator[str]:
-    for seen, what in ((ids, "what it sees of a text"), (tokens.around[0], "what its tokenizer sets before a text")):
-        if (twice := doubled(seen, lambda token: _is_special(tokens, token))) is not None:
-            yield f"{what} begins with {_in_words(tokens, [twice])} twice"
-
-
-def _first_token(model: NetworkModel, block: Segments) -> tuple[list[str], list[str]]:
-    # What is missing before a text, and what is not set there by the network's tokenizer; scored in both ways.
-    tokens, policy = model.tokens, model.context_policy
-    first = {"bos": tokens.bos, "eos": tokens.eos}.get(policy.first)
-    own = next(iter(tokens.around[0]), None)
-    if tokens.trained_here or policy.protocol is not None or policy.bos_each or first == own:
-        return [], []
-    other: dict[int | None, FirstToken] = {None: "uniform", tokens.eos: "eos", tokens.bos: "bos"}
-    if own not in other or (own is None and tokens.bos == tokens.eos):  # such a token stands between texts in training
-        return [], []
-    figures = (_perplexity(model, block, choice) for choice in (policy.first, other[own]))
-    so, otherwise = (f"{figure:,.2f}" if figure < _LONG_NUMBER else f"{figure:.3g}" for figure in figures)
-    name = _in_words(tokens, [token for token in (own, first) if token is not None][:1])
-    said = f"before a text: on its beginning perplexity is {so}"
-    if own is not None:
-        with_it = f"{said}, with it {otherwise} (--first-token {other[own]})"
-        return [f"scored without {name}, which its tokenizer sets {with_it}"], []
-    without = f"{said}, without it {otherwise} (--first-token uniform); which it was trained with, its authors know"
-    return [], [f"scored after {name}, which its tokenizer does not set {without}"]
-
-
-def _perplexity(model: NetworkModel, block: Segments, first: FirstToken) -> float:
-    texts: list[str] = []
-    for i in range(len(block)):
-        texts.append((block.given_text(i) + block.text(i))[:_OF_SEGMENT].decode(errors="ignore"))
-        if sum(map(len, texts)) >= _SAMPLE:
-            break
-    scored = model.with_options(replace(model.options, first_token=first)).score(Corpus.from_strings(texts), spans=False)
-    logprob = np.concatenate([batch.logprob for batch in scored])
-    return perplexity_from_nats(-float(logprob.sum()) / max(1, len(logprob)))
+def _perplexity(model: NetworkModel, blocks: Iterable[Segments]) -> str:
+    try:
+        logprob = np.concatenate([batch.logprob for batch in model.score(blocks, spans=False)])
+    except InputError:  # with one token more a turn may be longer than a window
+        return "not known"
+    return f"{perplexity_from_nats(-float(logprob.sum()) / max(1, len(logprob))):,.6g}"

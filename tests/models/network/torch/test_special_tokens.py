@@ -65,7 +65,7 @@ def test_one_that_is_missing_is_named_with_both_figures() -> None:
     figures = [
         lmgauge.evaluate(one.with_options(ScoringOptions(first_token=first)), texts=TEXTS) for first in ("uniform", "bos")
     ]
-    without, with_it = (f"{result.perplexity:,.2f}" for result in figures)
+    without, with_it = (f"{result.perplexity:,.6g}" for result in figures)
     assert fault == (
         f"scored without <s> (1), which its tokenizer sets before a text: on its beginning perplexity is {without}, with it "
         f"{with_it} (--first-token bos)"
@@ -79,7 +79,7 @@ def test_one_that_the_tokenizer_does_not_set_is_a_hint_with_both_figures() -> No
     figures = [
         lmgauge.evaluate(one.with_options(ScoringOptions(first_token=first)), texts=TEXTS) for first in ("bos", "uniform")
     ]
-    so, without = (f"{result.perplexity:,.2f}" for result in figures)
+    so, without = (f"{result.perplexity:,.6g}" for result in figures)
     assert seen.faults == []
     assert seen.hints == [
         f"scored after <s> (1), which its tokenizer does not set before a text: on its beginning perplexity is {so}, "
