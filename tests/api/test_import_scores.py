@@ -13,6 +13,7 @@ from tests.scores.imports.outputs import KENLM, LINES, MINICONS, SRILM, written
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.base.errors import InputError, UsageError
+from lmgauge.records.separated import Reader
 
 TRAIN = ["the cat sat on the mat", "a dog ran", "the cat ran", "a café sat on the dog"] * 3
 
@@ -159,6 +160,20 @@ def test_each_column_of_a_table_is_a_run(tmp_path: Path) -> None:
     assert comparison.differences[0].difference == same.differences[0].difference
 
 
+def test_a_table_of_several_columns_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readings: list[Reader] = []
+    rows = Reader.rows
+
+    def counted(reader: Reader) -> Any:
+        readings.append(reader)
+        return rows(reader)
+
+    monkeypatch.setattr(Reader, "rows", counted)
+    table = written(tmp_path, TWO_MODELS, "x.csv")
+    ok("import", table, "--logprob", "a", "--logprob", "b", "--log-unit", "nats", "-o", tmp_path / "runs")
+    assert len(readings) == 1
+
+
 def test_one_column_is_one_run(tmp_path: Path) -> None:
     table = written(tmp_path, TWO_MODELS, "x.csv")
     ok("import", table, "--logprob", "a", "--log-unit", "nats", "-o", tmp_path / "run")
@@ -175,9 +190,10 @@ def test_what_is_no_log_probability_is_refused_with_its_place(tmp_path: Path, va
     lines[3] = lines[3].rpartition(",")[0] + f",{value}\n"
     table = written(tmp_path, "".join(lines), "x.csv")
     with pytest.raises(InputError) as error:
-        lmgauge.import_scores(table, tmp_path / "run", logprob=["a", "b"], log_unit="nats")
+        lmgauge.import_scores(table, tmp_path / "runs", logprob=["a", "b"], log_unit="nats")
     assert "x.csv, line 4, column 'b': " in str(error.value)
     assert words in str(error.value)
+    assert not (tmp_path / "runs").exists()  # nor a run of the column that can be read
 
 
 def test_positive_log_probabilities_are_not_taken_for_surprisals(tmp_path: Path) -> None:

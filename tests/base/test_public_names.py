@@ -50,7 +50,6 @@ OF_0_2 = [
     "NgramModel",
     "Outputs",
     "Overlap",
-    "OverlapJob",
     "OverlapSettings",
     "PairFields",
     "Percentiles",

@@ -225,6 +225,12 @@ def test_one_run_is_not_compared(made: Path) -> None:
         assert "needs two runs or more; each is compared with the first" in refused("compare", *runs)
 
 
+def test_a_table_of_several_models_is_told_how_it_becomes_runs(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("segment,word,a,b\n1,the,-1,-2\n", encoding="utf-8")
+    way = f"`lmgauge import {tmp_path / 'x.csv'} --logprob COLUMN --logprob COLUMN --log-unit nats -o RUNS`"
+    assert way in refused("compare", tmp_path / "x.csv")
+
+
 def spoil_number(folder: Path) -> None:
     file = folder / "evaluation.json"
     file.write_text(re.sub(r'"perplexity": (\d)', r'"perplexity": 1\1', file.read_text(encoding="utf-8"), count=1), "utf-8")

@@ -63,6 +63,7 @@ def test_tables_in_other_forms_and_what_they_do_not_go_with(tmp_path: Path, monk
     assert ok(*told, "--markdown").stdout.startswith("| model | perplexity |")
     assert "--per-token - would" not in refused(*told, "--per-token", "-", "--csv")
     assert "--per-token does not go with --csv" in refused(*told, "--per-token", "-", "--csv")
+    assert "--json and --csv are two forms of the same result" in refused(*told, "--csv", "--json")
     assert "--csv does not go with --sentence" in refused("bleu", "text.txt", "text.txt", "--sentence", "--csv")
     assert "--latex does not go with --score-only" in refused("bleu", "text.txt", "text.txt", "--score-only", "--latex")
     for command in ("train", "sample", "explore", "convert"):

@@ -333,6 +333,7 @@ def test_contradictions_are_refused(tmp_path: Path) -> None:
     assert "no such file" in refused("bleu", tmp_path / "ref.txt", tmp_path / "none.txt")
     assert "not a list of numbers" in refused("bleu", *pair, "--weights", "x")
     assert "give one of the two" in refused("chrf", *pair, "--plus-plus", "--word-order", 3)
+    assert "chrF++ is a metric of its own: --also chrf++" in refused("bleu", *pair, "--plus-plus")
     assert "named twice" in refused("bleu", *pair, tmp_path / "hyp.txt")
     assert "have no field 'id'" in refused("bleu", *pair, "--id", "id")
     assert "--score-only does not go with --sentence" in refused("bleu", *pair, "-b", "--sentence")

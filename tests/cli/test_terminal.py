@@ -63,11 +63,12 @@ def test_rows_on_a_terminal_have_no_progress_between_them_and_a_text_must_be_nam
     (tmp_path / "train.txt").write_text("the cat sat\nthe dog sat\n", encoding="utf-8")
     train = ["train", "kneser-ney", "--order", "2", "train.txt", "-o", "kn2"]
     evaluate = ["eval", "-m", "kn2"]
-    out = in_a_terminal(tmp_path, train, [*evaluate, "train.txt", "--per-word", "-"], evaluate)
+    out = in_a_terminal(tmp_path, train, [*evaluate, "train.txt", "--per-word", "-"], evaluate, ["divergence", "kn2", "kn2"])
     rows = out.partition("[exit train 0 ]")[2].partition("[exit eval 0 ]")[0]
     assert rows.strip().startswith("model\t")
     assert "loading" not in rows
     assert "error: no text was named; give a file, or - for standard input (see `lmgauge eval --help`)" in out
+    assert "error: no text was named; give a file, or - for standard input (see `lmgauge divergence --help`)" in out
 
 
 def test_names_and_texts_are_shown_and_not_obeyed(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tests.scores.imports.outputs import (
 
 from lmgauge.base.choices import PROGRAMS, Program
 from lmgauge.base.errors import UsageError
-from lmgauge.evaluation.imported_run import import_run
+from lmgauge.evaluation.imported_run import import_runs
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import open_run
 from lmgauge.numerics.units import log10_to_nats
@@ -40,7 +40,7 @@ DATA = Path(__file__).resolve().parents[2] / "docs" / "data"
 
 def imported(folder: Path, content: str | bytes, texts: list[str] | None = None, unit: str | None = None) -> Evaluation:
     logs = open_logs([written(folder, content)], None, unit)
-    return import_run(logs, folder / "run", corpus=None if texts is None else Corpus.from_strings(texts))
+    return import_runs([logs], folder / "run", None if texts is None else Corpus.from_strings(texts))[0]
 
 
 def printed(pattern: str, content: str) -> list[str]:
@@ -111,6 +111,8 @@ def test_missing_first_tokens_are_said(tmp_path: Path) -> None:
     assert result.bound_reasons == ["the first token of a context is not scored"]
     whole = imported(tmp_path, VLLM, ["the cat"])
     assert (whole.context, whole.bound_reasons) == ("unknown,end=none", [])
+    assert whole.oov_rate is None, "which tokens are unseen words, the log does not say"
+    assert imported(tmp_path, KENLM, LINES).oov_rate is not None
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -118,7 +120,7 @@ def test_every_output_is_a_run_with_a_whole_seal(tmp_path: Path, program: Progra
     for content in OUTPUTS[program]:
         log = written(tmp_path, content, "log.csv" if content == FRAME.encode() else "log.jsonl")  # tables go by their names
         unit = "nats" if content.startswith(b"[[[") else None
-        result = import_run(open_logs([log], None, unit), tmp_path / "run")
+        [result] = import_runs([open_logs([log], None, unit)], tmp_path / "run")
         run = open_run(tmp_path / "run")
         assert run.broken_seal == ""
         assert run.evaluation is not None
@@ -134,7 +136,7 @@ def test_a_score_table_of_lmgauge_keeps_its_origin(tmp_path: Path) -> None:
     first = imported(tmp_path, KENLM, LINES)
     (tmp_path / "run").rename(tmp_path / "first")
     logs = open_logs([tmp_path / "first" / "scores.parquet"])
-    again = import_run(logs, tmp_path / "again", corpus=Corpus.from_strings(LINES))
+    [again] = import_runs([logs], tmp_path / "again", Corpus.from_strings(LINES))
     assert (again.log_probability, again.model, again.context, again.oov_policy) == (
         first.log_probability,
         first.model,
@@ -155,7 +157,7 @@ def test_scores_without_tokens_have_no_place_in_a_text(tmp_path: Path) -> None:
     path.write_text("model_a\n-2\n-1\n", encoding="utf-8")
     logs = open_logs([path], None, "nats", "model_a")
     with pytest.raises(UsageError, match="no column has its tokens, so they have no place in a text: leave out --text"):
-        import_run(logs, tmp_path / "run", corpus=Corpus.from_strings(["a b"]))
+        import_runs([logs], tmp_path / "run", Corpus.from_strings(["a b"]))
 
 
 def test_unseen_words_that_nobody_marked_are_not_zero(tmp_path: Path) -> None:

@@ -68,9 +68,9 @@ def test_a_walk(opens: Opens, two_runs: str) -> None:
     until(opened, "300 segments")
     assert "token" not in page.url
     assert shown(opened) == list(range(20))
-    assert page.locator("#s7 .text span").count() > 0  # painted
+    assert page.locator("#s8 .text span").count() > 0  # painted
     press(opened, "nav >> text=Next >> nth=0")
-    page.wait_for_selector("#s39")
+    page.wait_for_selector("#s40")
     page.fill("[name=q]", "dog .*zebra")
     press(opened, "[name=regex]")
     expected = [i for i, text in enumerate(texts()) if "zebra" in text.partition("dog ")[2]]
@@ -83,7 +83,7 @@ def test_a_walk(opens: Opens, two_runs: str) -> None:
     until(opened, "300 segments")
     page.fill("[name=segment]", "n123")
     press(opened, "#jump button")
-    page.wait_for_selector("#s123.here")
+    page.wait_for_selector("#s124.here")
     page.reload()  # the token is in a cookie now
     until(opened, "300 segments")
     page.fill("[name=q]", "((")
@@ -99,13 +99,13 @@ def test_a_candidate_is_colored_by_its_divergence(opens: Opens, folder: Path, tm
     with address(tmp_path / "q") as where:
         opened = opens(where)
         until(opened, "300 segments")
-        opened.page.wait_for_selector("#s7 .text span")
-        shades = "[...document.querySelectorAll('#s7 .text > span')].map((e) => e.className)"
+        opened.page.wait_for_selector("#s8 .text span")
+        shades = "[...document.querySelectorAll('#s8 .text > span')].map((e) => e.className)"
         by_cost = opened.page.evaluate(shades)
         press(opened, "#colors input[value=kl0]")
         until(opened, "KL divergence from the base", "#passages .legend")
         assert opened.page.evaluate(shades) != by_cost
-        assert "KL from the base" in opened.page.evaluate("document.querySelector('#s7 .text > span').about().join(' ')")
+        assert "KL from the base" in opened.page.evaluate("document.querySelector('#s8 .text > span').about().join(' ')")
         assert opened.complaints == []
 
 
@@ -114,7 +114,7 @@ def test_a_segment_names_its_file_without_the_folder(opens: Opens, tmp_path: Pat
     lmgauge.evaluate(models()["a"], tmp_path / "lines.txt", output=tmp_path / "run")
     with address(tmp_path / "run") as where:
         opened = opens(where)
-        place = opened.page.wait_for_selector("#s1 .where")
+        place = opened.page.wait_for_selector("#s2 .where")
         assert place is not None
         assert place.inner_text() == "lines.txt:2"
         assert place.get_attribute("title") == f"{tmp_path / 'lines.txt'}:2"
@@ -135,8 +135,8 @@ def test_typing(opens: Opens, two_runs: str) -> None:
 
 
 def test_anchors_lead_to_segments(opens: Opens, two_runs: str) -> None:
-    opened = opens(two_runs, fragment="#s250")
-    opened.page.wait_for_selector("#s250.here")
+    opened = opens(two_runs, fragment="#s251")
+    opened.page.wait_for_selector("#s251.here")
     assert opened.complaints == []
 
 

@@ -149,7 +149,6 @@ COMMANDS: Final = (
     Command(
         "overlap --write-clean", "overlap in/train.txt in/test.txt --ngram 3 --write-clean out/clean.txt", ("out/clean.txt",)
     ),
-    Command("overlap --shard", "overlap in/train.txt in/test.txt -o out/shards --shard 1/2", ("out/shards/1-of-2",)),
     Command(
         "split", "split in/train.txt -o out/parts", ("out/parts/train.txt", "out/parts/validation.txt", "out/parts/test.txt")
     ),

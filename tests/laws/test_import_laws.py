@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmgauge.base.choices import LogUnit, Program
-from lmgauge.evaluation.imported_run import import_run
+from lmgauge.evaluation.imported_run import import_runs
 from lmgauge.evaluation.runs import open_run
 from lmgauge.numerics.units import nats_to_bits, nats_to_log10
 from lmgauge.scores.imports.programs import open_logs
@@ -75,7 +75,7 @@ def test_rows_are_what_was_written(
     log.write_text(LAYOUTS[program](segments, bits), encoding="utf-8")
     unit: LogUnit | None = ("bits" if bits else "nats") if program == "minicons" else None
     text = Corpus.from_strings([b"".join(token for token, _ in segment).decode() for segment in segments])
-    result = import_run(open_logs([log], program, unit), folder / "run", corpus=text)
+    [result] = import_runs([open_logs([log], program, unit)], folder / "run", text)
     nats = [value for segment in segments for _, value in segment]
     assert math.isclose(result.log_probability, math.fsum(nats), rel_tol=1e-12)
     assert result.lossy_segments == 0
@@ -107,6 +107,6 @@ def test_words_too(tmp_path_factory: pytest.TempPathFactory, segments: list[list
     log = folder / "log"
     log.write_bytes("".join(line + "\n" for line in lines).encode())
     text = Corpus.from_strings([" ".join(word for word, _ in segment) for segment in segments])
-    result = import_run(open_logs([log], tool), Path(folder, "run"), corpus=text)
+    [result] = import_runs([open_logs([log], tool)], Path(folder, "run"), text)
     assert math.isclose(result.log_probability, math.fsum(nats), rel_tol=1e-12)
     assert (result.sentence_ends, result.lossy_segments, result.oov) == (len(segments), 0, 0)

@@ -74,8 +74,8 @@ def test_pages_in_a_browser(opens: Callable[..., Opened]) -> None:
 
 
 def test_alignments_in_a_browser(opens: Callable[..., Opened]) -> None:
-    shown = opens(render(made(WER()), "Systems"), fragment="#s0").page
-    article = shown.locator("#s0")
+    shown = opens(render(made(WER()), "Systems"), fragment="#s1").page
+    article = shown.locator("#s1")
     assert article.locator("section").count() == 2
     assert article.locator(".pair.substituted").first.inner_text().split() == ["substituted:", "cat", "hat"]
     hebrew = shown.locator(".aligned[dir=rtl]").first.locator(".pair")

@@ -107,7 +107,7 @@ TABLE = Table((labels("na_me", ["a|b & 5 %", 'say "x", y']), numbers("n", [-1234
                 r"\toprule",
                 r"na\_me & n \\",
                 r"\midrule",
-                r"a|b \& 5 \% & $-$1,234.5 \\",
+                r"a$|$b \& 5 \% & $-$1,234.5 \\",
                 r'say "x", y & -- \\',
                 r"\bottomrule",
                 r"\end{tabular}",

@@ -86,9 +86,8 @@ def import_scores(
 
     import pyarrow as pa
 
-    from lmgauge.evaluation.imported_run import import_run
+    from lmgauge.evaluation.imported_run import import_runs
     from lmgauge.evaluation.results import Evaluations
-    from lmgauge.evaluation.runs import run_targets
     from lmgauge.scores.imports.log import LogFile
     from lmgauge.scores.imports.programs import open_logs
 
@@ -102,9 +101,9 @@ def import_scores(
     refuse_output(output, paths, corpus)
     logged = [LogFile(Path("data frame"), pa.table(files))] if frame else [LogFile(Path(path)) for path in paths]
     if logprob is None or isinstance(logprob, str):
-        return import_run(open_logs(logged, program, log_unit, logprob), os.fspath(output), corpus=corpus, name=name)
+        return import_runs([open_logs(logged, program, log_unit, logprob)], os.fspath(output), corpus, name)[0]
     if name:
         raise UsageError("a name is of one model, and each column of several has its own: leave it out")
-    folders = zip(logprob, run_targets(os.fspath(output), logprob), strict=True)
-    runs = ((open_logs(logged, program, log_unit, column), folder) for column, folder in folders)
-    return Evaluations(tuple(import_run(logs, folder, corpus=corpus) for logs, folder in runs))
+    tables = zip(*(file.for_each(len(logprob)) for file in logged), strict=True)
+    each = [open_logs(files, program, log_unit, column) for column, files in zip(logprob, tables, strict=True)]
+    return Evaluations(tuple(import_runs(each, os.fspath(output), corpus)))

@@ -111,7 +111,7 @@ Train
 Measure
   eval = evaluate [evaluate.evaluate]: Measure how well models predict a text.
     guesses: bpb evaluate evaluation measure perplexity ppl query test
-    verbs: evaluate_scores context_curve cli.shards.run_in_shards
+    verbs: evaluate_scores context_curve cli.evaluate.run_in_shards
     stdin: text
     show: output per_segment per_token per_word columns unit field chat group document given context device
     hide: also_raw
@@ -149,11 +149,10 @@ Measure
     metavars: what=TEXT...|RUN
   overlap [overlap.overlap]: Find test text inside training text.
     guesses: contamination decontaminate dedup leak
-    verbs: cli.shards.run_in_shards
     arguments: train
     show: overlap_unit n near fold passages field
-    without: job ray document id given boundary keep
-    metavars: train=TRAIN... TEST, output=DIR
+    without: document id given boundary keep
+    metavars: train=TRAIN... TEST
   pairs: Measure how often models prefer the good text of minimal pairs.
     guesses: blimp minimal-pairs syntaxgym
     show: good bad by context device

@@ -55,15 +55,16 @@ METAVARS = {
 """What the help calls the value of an option, where neither a row nor its type says it."""
 NOT_OFFERED = {"block_bytes", "chooser", "fields", "join", "keep_bom", "lists", "progress", "stream", "watch"}
 """What only programs can say."""
-_PRINTED: dict[tuple[str, ...], tuple[object, str]] = {
-    ("-v", "--verbose", "whole"): (True, "All notes, all examples, and the signature."),
-    ("--signature", "signatures"): (True, "Also print the signature: one line with everything that affects the numbers."),
-    ("--csv", "form"): ("csv", "Print tables as CSV."),
-    ("--latex", "form"): ("latex", "Print tables as LaTeX (booktabs)."),
-    ("--markdown", "form"): ("markdown", "Print tables as Markdown."),
+_PRINTED = {
+    ("-v", "--verbose", "whole"): "All notes, all examples, and the signature.",
+    ("--signature", "signatures"): "Also print the signature: one line with everything that affects the numbers.",
+    ("--csv",): "Print tables as CSV.",
+    ("--latex",): "Print tables as LaTeX (booktabs).",
+    ("--markdown",): "Print tables as Markdown.",
 }
 """What is offered beside --json wherever a command prints tables."""
 _NAMES, _WHOLE = 30, "help_in_full"
+_FORMS = ("json", "csv", "latex", "markdown")
 _ROWS = ("output", "rows", "write_scores", "per_context", "per_segment", "per_token", "per_word")
 _WRITTEN = ("rows", "write_clean")  # besides the output and the page
 
@@ -96,15 +97,16 @@ class Call:
         self.values = {
             name: value for name, value in context.params.items() if context.get_parameter_source(name) in of_user
         }
-        self.form: str | None = self.values.pop("form", None)
+        forms = [form for form in _FORMS if self.values.pop(form, False)]
+        if len(forms) > 1:
+            raise click.UsageError(f"--{forms[0]} and --{forms[1]} are two forms of the same result: choose one", context)
+        self.form = forms[0] if forms else None
         self.as_json = self.form == "json"
         self.printed = {name: bool(self.values.pop(name, False)) for name in ("whole", "signatures")}
         self.html: str | None = self.values.pop("html", None)
         if row.stdin and not self.values.get(row.stdin):
-            on_terminal = sys.stdin is not None and sys.stdin.isatty()
-            if on_terminal and row.stdin.startswith("text") and "scores" not in self.values:
-                raise click.UsageError("no text was named; give a file, or - for standard input", context)
-            self.values[row.stdin] = ("-",)
+            is_text = row.stdin.startswith("text") and "scores" not in self.values
+            self.values[row.stdin] = self.piped_text() if is_text else ("-",)
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of an option, its default where the user wrote none."""
@@ -125,6 +127,16 @@ class Call:
         with progress(in_lines=bool(self.aside)) as listener, listening(listener):
             return called(**{name: value for name, value in (self.values | more).items() if name in known})
 
+    def piped_text(self) -> tuple[str]:
+        """Return the path of standard input, for a text that was not named.
+
+        Raises:
+            click.UsageError: it is a terminal, where nobody knows that a text is waited for.
+        """
+        if sys.stdin is not None and sys.stdin.isatty():
+            raise click.UsageError("no text was named; give a file, or - for standard input", self.context)
+        return ("-",)
+
     @property
     def aside(self) -> list[str]:
         """Return the options whose rows stand on standard output in place of what is shown."""
@@ -139,8 +151,8 @@ class Call:
         written = self.values | ({"html": self.html} if self.html else {}) | ({"form": self.form} if self.form else {})
         for name in written:
             if name in names:
-                same: list[Any] = [one for one in self.context.command.params if one.name == name]
-                parameter = next(one for one in same if len(same) == 1 or one.flag_value == self.form)
+                own = self.form if name == "form" else name
+                parameter = next(one for one in self.context.command.params if one.name == own)
                 off = written[name] is False and parameter.secondary_opts
                 raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
 
@@ -236,9 +248,9 @@ def _parameters(row: Row) -> list[click.Parameter]:
     if "json" not in row.without:
         tables = "tables" not in row.without
         words = "JSON; tables: --csv, --latex, --markdown." if tables else "Print JSON."
-        made.append(_Option(["--json", "form"], flag_value="json", help=words, **printed))
-        for names, (value, words) in _PRINTED.items() if tables else ():
-            made.append(_Option(names, is_flag=True, flag_value=value, help=words, **printed))
+        made.append(_Option(["--json"], is_flag=True, help=words, **printed))
+        for names, words in _PRINTED.items() if tables else ():
+            made.append(_Option(names, is_flag=True, help=words, **printed))
             printed["first"] = False
     return [parameter for parameter in made if parameter is not None]
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from lmgauge.api.inputs import PathLike
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
 from lmgauge.cli.derive import Call, fields_of
+from lmgauge.work.shard import Shard, Sharing
+
+if TYPE_CHECKING:
+    from lmgauge.api.sharding.evaluation import EvaluationJob
 
 
 def evaluate(call: Call) -> None:
@@ -56,7 +65,6 @@ def _table(call: Call) -> None:
 def _in_shards(call: Call) -> None:
     from lmgauge.api.inputs import corpus_of
     from lmgauge.api.sharding.evaluation import EvaluationJob
-    from lmgauge.cli.shards import run_in_shards
     from lmgauge.evaluation.results import Evaluation, Evaluations
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.text.reading_options import ReadingOptions
@@ -75,3 +83,24 @@ def _one_model(call: Call, option: str) -> str:
     if len(models) != 1:
         raise click.UsageError(f"{option} takes one model at a time")
     return models[0]
+
+
+@verb
+def run_in_shards(*, job: EvaluationJob, output: PathLike | None = None, sharing: Sharing = Sharing(), **fields: Any) -> Any:
+    """Compute one shard of a job into a folder of its own in the output, or the whole job on a cluster of Ray.
+
+    Args:
+        output: with --shard: the folder of all shards.
+
+    Raises:
+        UsageError: both are asked for, or no folder is named.
+    """
+    from lmgauge.api.sharding.evaluation import run_on_ray, run_shard
+
+    if not isinstance(sharing.shard, Shard):
+        return run_on_ray(job, sharing.ray or "", output)
+    if sharing.ray is not None:
+        raise UsageError("--ray does not go with --shard: it computes all shards")
+    if output is None:
+        raise UsageError("--shard needs a folder for the shards: -o DIR")
+    return run_shard(job, sharing.shard.number - 1, sharing.shard.of, output)

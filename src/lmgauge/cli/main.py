@@ -20,6 +20,8 @@ from lmgauge.base.version import __version__
 from lmgauge.cli.commands import COMMANDS, SECTIONS
 
 INTERRUPTED = 130
+_ELSEWHERE = dict.fromkeys(("-p", "--plus-plus"), " chrF++ is a metric of its own: --also chrf++")
+"""What is said of an option that only another command has."""
 
 
 _EPILOG = """\b
@@ -148,7 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = error.exit_code
     except click.ClickException as error:
         context: click.Context | None = getattr(error, "ctx", None)
-        hint = f" (see `{context.command_path} --help`)" if context else ""
+        hint = _ELSEWHERE.get(getattr(error, "option_name", ""), "")
+        hint += f" (see `{context.command_path} --help`)" if context else ""
         _complain(f"{error.format_message()}{hint}")
         code = error.exit_code
     except OSError as error:

@@ -67,7 +67,7 @@ def divergence(call: Call) -> None:
     # A name that is neither a folder nor a known ending can be a model where one must stand.
     least = 0 if saving else 1
     first = next((i for i, path in enumerate(paths) if i >= least and not _is_model(path)), len(paths))
-    candidates, texts = list(paths[:first]), list(paths[first:])
+    candidates, texts = paths[:first], paths[first:]
     if saving and candidates:
         raise click.UsageError(
             f"--save-base stores one model, and {candidates[0]} is another: BASE TEXT... --save-base FILE"
@@ -75,7 +75,7 @@ def divergence(call: Call) -> None:
     model = model_among(texts)
     if model is not None:
         raise click.UsageError(f"{model} is a model, not a text: models come first, then texts: BASE CANDIDATE... TEXT...")
-    texts = texts or ["-"]
+    texts = texts or call.piped_text()
     if saving:
         call.answer(call(save_base, text=texts))
         return

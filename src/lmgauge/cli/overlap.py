@@ -1,8 +1,6 @@
-"""What `lmgauge overlap` does besides calling its verb: the last text is the test, shards, a gate."""
+"""What `lmgauge overlap` does besides calling its verb: the last text is the test, a gate."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from lmgauge.base.option_numbers import Bounds
 from lmgauge.cli.derive import Call
@@ -16,21 +14,6 @@ def overlap(call: Call) -> None:
     train, test = call["train"], call["test"] or ()
     if not test and len(train) > 1:
         train, test = train[:-1], train[-1:]
-    if "shard" in call.values:
-        call.refuse(("run", "write_clean", "max_overlap", "html"), "does not go with --shard")
-        from lmgauge.api.inputs import corpus_of, refuse_field
-        from lmgauge.api.sharding.overlap import OverlapJob
-        from lmgauge.cli.shards import run_in_shards
-        from lmgauge.text.overlap.overlap_settings import OverlapSettings
-        from lmgauge.text.reading_options import ReadingOptions
-
-        reading = call(ReadingOptions)
-        training = corpus_of(train, replace(reading, group=ReadingOptions.group), alone=False)
-        corpus = corpus_of(test, reading, alone=False)
-        refuse_field(reading, training, corpus)
-        call.answer(call(run_in_shards, job=OverlapJob(training, corpus, call(OverlapSettings), call["threads"])))
-        return
-    call.refuse(("output",), "is for shards: name one with --shard")
     most = call["max_overlap"]
     if most is not None:
         Bounds(0, 1).check("max-overlap", most)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -25,8 +27,10 @@ from lmgauge.scores.imports.token_alignment import rows, rows_on_text
 from lmgauge.text.documents import Corpus
 
 
-def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, name: str = "") -> Evaluation:
-    """Write a run folder with what another program scored, and return its numbers."""
+def import_runs(each: Sequence[Logs], output: str | Path, corpus: Corpus | None = None, name: str = "") -> list[Evaluation]:
+    """Write a run folder with what another program scored, of several models one each in it; return their numbers."""
+    # each: of each model what the program wrote; all are read in step, and no run appears unless all do.
+    logs, several = each[0], range(len(each))
     if corpus is not None and not logs.output.places:
         raise UsageError(
             f"{logs.program} does not say which part of the text a score is of: leave out --text, or score the text "
@@ -35,24 +39,34 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
     settings: dict[str, Any] = {"text": {} if corpus is None else dict(corpus.settings)}
     corpus = corpus or _own_text(logs)
     with naming(gettempdir()), scratch_folder() as folder, naming(folder.parent, [folder]):
-        table, facts = folder / SCORES_FILE, EventSums()
-        with ScoreWriter(table, {}) as writer:
-            for batch in _batches(logs, corpus):
-                facts.add(batch)
-                writer.write(batch)
-        origin = _origin(logs, facts, name)
+        tables, facts = [folder / f"{i}-{SCORES_FILE}" for i in several], [EventSums() for _ in several]
+        with ExitStack() as writing:
+            writers = [writing.enter_context(ScoreWriter(table, {})) for table in tables]
+            for batches in zip_longest(*(_batches(logs, corpus) for logs in each)):
+                for i, batch in enumerate(batches):
+                    if batch is not None:
+                        facts[i].add(batch)
+                        writers[i].write(batch)
+        origins = [_origin(logs, sums, name) for logs, sums in zip(each, facts, strict=True)]
         if corpus is not None:
-            origin = replace(origin, documents_by=corpus.report.documents_by)
-        with RunFolders(output, [origin.model]) as folders:
-            result = evaluate_scores(_written(table, folders, output), origin=origin, corpus=corpus)
-            result = replace(result, notes=[*_notes(logs), *result.notes], scores=output)
-            settings["import"] = {
-                "program": logs.program,
-                "log_unit": logs.log.unit,
-                "files": [str(file.path) for file in logs.files],
-            } | ({"logprob": logs.log.column} if logs.log.column else {})
-            folders.finish([result], [settings])
-    return result
+            origins = [replace(origin, documents_by=corpus.report.documents_by) for origin in origins]
+        with RunFolders(output, [origin.model for origin in origins]) as folders:
+            results = [
+                evaluate_scores(_written(tables[i], folders, i, target), origin=origins[i], corpus=corpus)
+                for i, target in enumerate(folders.targets)
+            ]
+            results = [
+                replace(result, notes=[*_notes(logs), *result.notes], scores=str(target))
+                for logs, result, target in zip(each, results, folders.targets, strict=True)
+            ]
+            folders.finish(results, [settings | {"import": _settings(logs)} for logs in each])
+    return results
+
+
+def _settings(logs: Logs) -> dict[str, Any]:
+    files = [str(file.path) for file in logs.files]
+    chosen = {"program": logs.program, "log_unit": logs.log.unit, "files": files}
+    return chosen | ({"logprob": logs.log.column} if logs.log.column else {})
 
 
 def _own_text(logs: Logs) -> Corpus | None:
@@ -76,11 +90,11 @@ def _batches(logs: Logs, corpus: Corpus | None) -> Iterator[ScoreBatch]:
         yield batch if documents is None else batch.with_documents(documents[batch.segments - block.first])
 
 
-def _written(table: Path, folders: RunFolders, output: str | Path) -> Iterator[ScoreBatch]:
+def _written(table: Path, folders: RunFolders, number: int, output: Path) -> Iterator[ScoreBatch]:
     # Rows of a table of ours, each batch once it is written to the run folder.
     try:
         for batch in read_scores(table):
-            folders.write(0, batch)
+            folders.write(number, batch)
             yield batch
     except InputError as error:  # nobody knows the table by its name
         raise InputError(str(error).replace(str(table), f"{output}: what is to be written to it")) from error

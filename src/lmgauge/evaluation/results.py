@@ -41,7 +41,7 @@ class Evaluation(Result):
         independence, documents_by: what the interval takes as independent, in words, and what tells documents apart
             ("files", ..., "unknown").
         events: of which `tokens`, `sentence_ends` (`</s>`), and among the tokens `oov` (unseen words, spelled or not).
-        oov_rate: share of the tokens, 0 to 1.
+        oov_rate: share of the tokens, 0 to 1; None where the scores do not say which tokens are unseen words.
         perplexity_without_eos, perplexity_without_oov: over the tokens, and over all events but unseen words.
         word_perplexity: by the words of the source text, whatever the tokens are.
         mean_segment_perplexity: mean of the segments' own perplexities, another number than `perplexity`.
@@ -93,7 +93,7 @@ class Evaluation(Result):
     tokens: int
     sentence_ends: int
     oov: int
-    oov_rate: float
+    oov_rate: float | None
     perplexity_without_eos: float | None
     perplexity_without_oov: float | None
     word_perplexity: float | None
@@ -129,6 +129,8 @@ class Evaluation(Result):
         return vars(self) | {"scores": self.scores if isinstance(self.scores, PATHS) else None}
 
     def __post_init__(self) -> None:
+        if self.oov_policy == "unknown" and self.unit != "word" and not self.oov:  # output of word models marks them
+            object.__setattr__(self, "oov_rate", None)
         for figure in FIGURES:
             if figure.bounded:
                 value = marked(getattr(self, figure.name), bound=self.bits_per_byte_is_bound)

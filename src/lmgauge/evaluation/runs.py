@@ -130,7 +130,7 @@ class RunFolders:
 
     def __init__(self, output: str | Path, names: Sequence[str]) -> None:
         self._names = names
-        self._targets = run_targets(output, names)
+        self.targets = run_targets(output, names)
         self._stack, self._tables = ExitStack(), ExitStack()
         self._metadata: list[dict[str, object]] = [{"model": name} for name in names]
         self._folders: list[Path] = []
@@ -140,7 +140,7 @@ class RunFolders:
 
     def __enter__(self) -> Self:
         with ExitStack() as started:
-            for target, metadata in zip(self._targets, self._metadata, strict=True):
+            for target, metadata in zip(self.targets, self._metadata, strict=True):
                 folder = started.enter_context(writing_directory(target, is_ours=is_run_folder))
                 self._folders.append(folder)
                 self._writers.append(self._tables.enter_context(ScoreWriter(folder / SCORES_FILE, metadata)))
@@ -159,7 +159,7 @@ class RunFolders:
 
     def _lock(self) -> None:
         # Lock the folder: two runs to one folder would take each other's half-written files for those of a killed run.
-        self._stack.enter_context(locking(self._unfinished / "lock", self._targets[0]))
+        self._stack.enter_context(locking(self._unfinished / "lock", self.targets[0]))
 
     @property
     def kept(self) -> int:

@@ -31,7 +31,7 @@ def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
         figures[0],
         doc.Column("95 % interval", [doc.between(None if r.zero_probability_events else r.interval, 2) for r in results], 4),
         *figures[1:],
-        doc.numbers("OOV", [_oov_rate(result) for result in results], 2, "percent", drop=7),
+        doc.numbers("OOV", [result.oov_rate for result in results], 2, "percent", drop=7),
         doc.numbers("events", [result.events for result in results], form="count", drop=5),
     ]
     if any(result.oov_policy == "spelled" for result in results):
@@ -41,12 +41,6 @@ def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
         columns.append(doc.numbers("p = 0", [result.zero_probability_events for result in results], form="count"))
         columns.append(doc.numbers("ppl without", [result.perplexity_without_zeros for result in results], 2, drop=8))
     return doc.Table(tuple(columns), title)
-
-
-def _oov_rate(result: Evaluation) -> float | None:
-    # None where the scores do not say which tokens are unseen words; output of word models marks them.
-    unsaid = result.oov_policy == "unknown" and result.unit != "word" and not result.oov
-    return None if unsaid else result.oov_rate
 
 
 PAIRED = "intervals may overlap although a difference is real: two models are compared on the same text, segment by segment"

@@ -23,6 +23,7 @@ from lmgauge.report import blocks as doc
 from lmgauge.report.chart_values import PAGE_WIDTH, WIDTH, link
 from lmgauge.report.formats import in_column, in_words
 from lmgauge.report.page_payload import BITS_STEP, KL_STEP, packed, shown_text
+from lmgauge.report.tsv_renderer import LATEX, MARKDOWN
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -78,7 +79,8 @@ def _digest(text: str) -> str:
 
 def asset(name: str, package: str = "lmgauge.report") -> str:
     """Return the text of a style or a script."""
-    return (files(package) / "templates" / name).read_text("utf-8").strip()
+    text = (files(package) / "templates" / name).read_text("utf-8").strip()
+    return text.replace("ESCAPES_OF_TABLES", json.dumps([MARKDOWN, LATEX]))
 
 
 def check_installed() -> None:
@@ -232,7 +234,7 @@ class _Renderer:
     def _row_link(self, table: doc.Table, row: int) -> str:
         # Where a row leads to: to the slice or segment it is of, as far as the page shows it; empty if nowhere.
         if table.anchors and table.anchors[row] in self._segments:
-            return f"#s{table.anchors[row]}"
+            return f"#s{table.anchors[row] + 1}"
         label = table.columns[0].cells[row]
         if table.cut and isinstance(label, str) and _clean(label) in self._slices.get(_clean(table.cut), ()):
             return link(table.cut, label)

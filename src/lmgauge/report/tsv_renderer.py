@@ -25,12 +25,14 @@ _REMARK = "# "
 _INDENT = "    "
 _MARKS = ("»", "«"), ("⟦", "⟧"), ("[", "]"), ("{", "}"), ("<<", ">>"), ("[[", "]]")
 
-_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_`[]~#"} | {"<": "&lt;", "&": "&amp;"})
-_LATEX = str.maketrans(
+MARKDOWN = {sign: f"\\{sign}" for sign in "\\|*_`[]~#"} | {"<": "&lt;", "&": "&amp;"}
+LATEX = (
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
-    | {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "∞": r"$\infty$", "×": r"$\times$", "σ": r"$\sigma$"}
+    | {"<": "$<$", ">": "$>$", "|": "$|$", "≥": r"$\geq$", "∞": r"$\infty$", "×": r"$\times$", "σ": r"$\sigma$"}
 )
+"""What stands for a sign in a table; a page has both tables for what is copied."""
+_MARKDOWN, _LATEX = str.maketrans(MARKDOWN), str.maketrans(LATEX)
 
 
 def as_tables(document: Iterable[doc.Block], form: str) -> str:

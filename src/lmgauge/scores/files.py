@@ -330,8 +330,11 @@ def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray
 def _require_columns(path: Path, names: Sequence[str]) -> None:
     for name in ("segment", "logprob"):
         if name not in names:
-            advice = f"another table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUNS`"
-            raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names) or 'none'}; {advice}")
+            way = f"lmgauge import {path} --logprob COLUMN --logprob COLUMN --log-unit nats -o RUNS"
+            raise InputError(
+                f"{path}: no column {name!r} in the score table; it has {', '.join(names) or 'none'}; "
+                f"another table is imported first: `{way}`"
+            )
 
 
 def _kinds(column: pa.Array) -> NDArray[np.uint8]:

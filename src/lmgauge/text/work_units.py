@@ -51,10 +51,9 @@ class UnitCounter:
     def __init__(self) -> None:
         self._unit = self._size = 0
 
-    def unit_of(self, piece: Segments, *, may_begin: bool = True) -> int:
-        """Return the number of the unit of the next piece."""
-        # piece: pieces come in order; may_begin: False where it must stay in the unit of the piece before it.
-        if self._size >= UNIT_BYTES and may_begin:
+    def unit_of(self, piece: Segments) -> int:
+        """Return the number of the unit of the next piece; pieces come in order."""
+        if self._size >= UNIT_BYTES:
             self._unit, self._size = self._unit + 1, 0
         self._size += piece.byte_count()
         return self._unit

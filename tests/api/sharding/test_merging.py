@@ -41,17 +41,6 @@ def test_shards_by_the_command(text: Path, model: Path, tmp_path: Path, monkeypa
         (("eval", "-m", model, text, "-o", shards, "--shard", "2"), "write its number and how many there are"),
         (("eval", "-m", model, "-m", text, text, "-o", shards, "--shard", "1/2"), "takes one model"),
         (("eval", "-m", model, text, "-o", shards, "--shard", "1/2", "--per-token", "-"), "does not go with --shard"),
-        (("overlap", text, text, "-o", shards), "is for shards: name one with --shard"),
-        (("overlap", text, text, "-o", shards, "--shard", "1/2", "--fold", "--html", tmp_path / "p"), "--html does not go"),
         (("merge", tmp_path / "nothing"), "no such folder"),
     ):
         assert message in refused(*arguments)
-
-
-def test_overlap_by_the_command(text: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.txt"
-    other.write_text(text.read_text().replace("dog", "cow").replace("ran", "Ran"))
-    for number in (1, 2):
-        ok("overlap", text, other, "-o", tmp_path / "shards", "--shard", f"{number}/2")
-    for options in ((), ("--json",)):
-        assert ok("merge", tmp_path / "shards", *options).stdout == ok("overlap", text, other, *options).stdout

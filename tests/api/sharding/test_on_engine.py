@@ -9,7 +9,7 @@ import pytest
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.api.sharding import EvaluationJob
-from lmgauge.api.sharding.shards import compute_shard
+from lmgauge.api.sharding.evaluation import compute_shard
 from lmgauge.base.errors import LmgaugeError
 from lmgauge.cli.main import main
 from lmgauge.text import work_units

@@ -360,4 +360,4 @@ def test_a_network_whose_mask_is_off_by_one_token(name: str) -> None:
     tokenizer.chat_template = FORMS[name].template()
     model = Late.wrap(network(len(tokenizer)), tokenizer, ScoringOptions()).framed()
     found = audit(model, Corpus.from_conversations(CONVERSATIONS), levels=["coverage"])
-    assert {"sentence ends", "spelling"} <= {failure.name for failure in found.failures}
+    assert "sentence ends" in {failure.name for failure in found.failures}

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.models.network.conftest import SIZES, TEXT
+from tests.models.network.conftest import SIZES, TEXT, byte_fallback
+from tests.models.network.test_chat_template import TEMPLATES, TOKENS, TWINS, some_conversation
 
 import lmgauge
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.network.sequences import _cut_turns
+from lmgauge.models.network.sequences import _cut_turns, block_events
+from lmgauge.models.network.tokens import foreign_tokens
 from lmgauge.models.network.torch.model import NeuralModel
 from lmgauge.scores import EOS_KIND, FRAMING, TOKEN, ScoreBatch
-from lmgauge.scores.context_policy import EventContexts
+from lmgauge.scores.context_policy import ContextPolicy, EventContexts
 from lmgauge.text.documents import Corpus
 
 torch = pytest.importorskip("torch")
@@ -252,3 +255,49 @@ def test_turns_cut_together_are_turns_cut_one_by_one(*, takes_spaces: bool) -> N
     assert together.ids.tolist() == [i for one in each for i in one.ids.tolist()]
     assert together.span_ends.tolist() == [end for one in each for end in one.span_ends.tolist()]
     assert together.counts.tolist() == [len(one.ids) for one in each]
+
+
+def of_template(name: str, *, fallback: bool) -> Any:
+    """The tokenizer of a published template, of the kind of GPT-2 or of Llama, whose spaces before words are tokens' own."""
+    stated = TOKENS[name]
+    fast = byte_fallback() if fallback else tokenizer()
+    fast.add_special_tokens({"additional_special_tokens": stated["specials"]})
+    for one in ("bos_token", "eos_token"):
+        if one in stated:
+            setattr(fast, one, stated[one])
+    fast.chat_template = (TEMPLATES / f"{name.removesuffix('-silent')}.jinja").read_text("utf-8")
+    return fast
+
+
+@pytest.mark.parametrize("fallback", [False, True], ids=["bytes", "fallback"])
+@pytest.mark.parametrize("name", [name for name in TOKENS if name != "everything"])
+def test_events_tile_the_content_and_all_tokens_are_shown_or_scored(name: str, *, fallback: bool) -> None:
+    fast = of_template(name, fallback=fallback)
+    tokens = foreign_tokens(fast, name).framed(ScoringOptions(), name)
+    assert tokens.framing is not None
+    chance = random.Random(name)
+    conversations = [some_conversation(chance, TWINS[name].system) for _ in range(40)]
+    policy = ContextPolicy(unit="conversation")
+    for block in Corpus.from_conversations(conversations, errors="skip"):
+        assert block.turns is not None
+        events = block_events(block, tokens, policy, spans=True)
+        assert events.before is not None
+        assert events.kinds is not None
+        framed = [tokens.framing.frame(turn) for turn in block.turns]
+        wholes = ["".join((one.before, one.content, one.end)) for one in framed]
+        bounds = np.cumsum(events.counts)[:-1]
+        of_turns = zip(
+            *(wholes, framed, events.before.by_segment(), np.split(events.ids, bounds), np.split(events.ends, bounds)),
+            *(np.split(events.kinds, bounds), events.lossy.tolist(), [block.text(i).decode() for i in range(len(block))]),
+            strict=True,
+        )
+        for whole, turn, before, ids, ends, kinds, lossy, source in of_turns:
+            network_ids = tokens.network_ids[np.concatenate((before, ids))].tolist()
+            assert network_ids == fast(whole, add_special_tokens=False)["input_ids"]
+            assert np.all(np.diff(ends, prepend=0) >= 0)
+            assert len(ends) == 0 or ends[-1] == len(source.encode())
+            assert (kinds == EOS_KIND).tolist() == [False] * (len(ids) - 1) + [bool(turn.end)] * bool(len(ids))
+            text = fast.decode(tokens.network_ids[ids[kinds <= 1]].tolist(), clean_up_tokenization_spaces=False)
+            if not fallback:  # whose first space is lost where it is decoded
+                assert turn.content in text  # a token may begin before the content, or end behind it
+                assert lossy == (turn.content != source)

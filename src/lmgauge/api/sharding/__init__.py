@@ -4,9 +4,10 @@ A shard of a job scores its share of a text: every n-th unit of it, of about 256
 shards, block by block, and stored under a manifest, so that `merge` runs the same code as an unsharded job
 does, and takes from the shards what that would have computed. So all it gives is the same, to the bit.
 
-    evaluation.py, overlap.py, task.py  the jobs: their pieces, what comes of these, and how that is put together
-    shards.py    what a job is; one shard into a folder, whole or not there; all put together, or run on a cluster of Ray
-    merging.py   the verb: the folders of all shards -> the result of the whole
+    shards.py      the folder of a shard on disk
+    evaluation.py  the job: its pieces, what comes of these; one shard into a folder, whole or not there, or all on a
+                   cluster of Ray; and how all are put together
+    merging.py     the verb: the folders of all shards -> the result of the whole
 
 May import any room but `cli`, `explore` and `integrations`.
 """

@@ -1,8 +1,7 @@
 """The public names of this room, and their homes."""
 
 from lmgauge.api.sharding.evaluation import EvaluationJob as EvaluationJob
-from lmgauge.api.sharding.overlap import OverlapJob as OverlapJob
-from lmgauge.api.sharding.shards import run_on_ray as run_on_ray
-from lmgauge.api.sharding.shards import run_shard as run_shard
+from lmgauge.api.sharding.evaluation import run_on_ray as run_on_ray
+from lmgauge.api.sharding.evaluation import run_shard as run_shard
 
 __all__: list[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -12,12 +13,22 @@ from typing import Annotated, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.api.inputs import PATHS, Model, Text, followed, named_models, one_text
-from lmgauge.api.sharding.shards import ShardRecord, StoredParts
+from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, followed, named_models, one_text
+from lmgauge.api.sharding.shards import (
+    PARTS_FILE,
+    RECORD_FILE,
+    FinishedShard,
+    ShardRecord,
+    find_records,
+    is_shard_folder,
+    read_record,
+)
 from lmgauge.base.decoding import Meta, Whole
-from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.errors import InputError, LmgaugeError, UsageError
+from lmgauge.base.files import refuse_replacing, writing_directory
 from lmgauge.base.json_text import plain
 from lmgauge.base.progress import CountedNote, merged_notes, say_progress
+from lmgauge.base.temporaries import scratch_folder
 from lmgauge.evaluation.evaluate import evaluate, sum_block
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
@@ -30,7 +41,13 @@ from lmgauge.scores.scoring import score_together
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.text.work_units import UnitCounter, pieces
+from lmgauge.work.manifest import described, refuse_other, write_manifest
+from lmgauge.work.parts import read_parts, writing_parts
+from lmgauge.work.ray_engine import RayEngine
+from lmgauge.work.shard import Shard
 
+_LOG = logging.getLogger(__name__)
+_KIND = "evaluation"
 _WHERE = ("device", "devices", "processes")
 """Settings that say where numbers are computed, and change none."""
 
@@ -80,8 +97,6 @@ class EvaluationJob:
 class EvaluationWork:
     """An evaluation whose model is loaded."""
 
-    kind = "evaluation"
-
     def __init__(self, job: EvaluationJob) -> None:
         corpus = one_text(job.text, None)
         corpus.refuse_once("every shard reads the text, and merge does again")
@@ -97,21 +112,22 @@ class EvaluationWork:
         self.inputs += [source.path for source in corpus.sources]
 
     def made_of(self) -> dict[str, Any]:
-        """Return model, text and settings; see `Work`."""
+        """Return model, text and settings, all plain: equal if, and only if, two shards are of one job."""
+        # The text is read for its digest, unless all pieces were taken.
         text = {name: value for name, value in self._settings["text"].items() if name != "paths"}
         chosen = {name: value for name, value in self._settings.items() if name not in ("text", *_WHERE)}
         made_of = {"model": asdict(self._origin), "text": sha256_of(self._corpus), "settings": chosen | {"text": text}}
         return made_of | {"block_bytes": self._corpus.block_bytes}
 
     def pieces(self) -> Iterator[tuple[int, Segments]]:
-        """Yield the pieces of the text; see `Work`."""
+        """Yield all pieces of the text in order, each with the number of its unit, which is of one shard."""
         units = UnitCounter()
         for block in self._corpus:
             for piece in pieces(block):
                 yield units.unit_of(piece), piece
 
     def compute(self, own: Iterator[Segments]) -> Iterator[ScoredPiece]:
-        """Score pieces, a row for each of their tokens; see `Work`."""
+        """Score the pieces of a shard, a row for each of their tokens."""
 
         def _checked(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, ScoreBatch]:
             sum_block(batches[0])  # refuses here what would be refused when shards are merged
@@ -128,7 +144,7 @@ class EvaluationWork:
             say_progress(f"scored {scored / 1e6:,.0f} MB")
 
     def facts(self) -> dict[str, Any]:
-        """Return settings, and notes with their numbers; see `Work`."""
+        """Return settings, and notes with their numbers, once all is computed."""
         notes = self._model.notes
         counted = [(note.template, note.number) if isinstance(note, CountedNote) else str(note) for note in notes]
         return {"settings": self._settings, "notes": counted}
@@ -159,12 +175,16 @@ class StoredModel(Traits):
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield the scores of the tokens of each block of the text; arguments as of any model."""
-        parts, units, total = StoredParts(self._records, ScoredPiece, {TokenStrings: NO_STRINGS}), UnitCounter(), 0
+        paths, units, total = [record.path / PARTS_FILE for record in self._records], UnitCounter(), 0
+        parts = [read_parts(path, ScoredPiece, {TokenStrings: NO_STRINGS}) for path in paths]
         shared: dict[tuple[bytes, ...], TokenStrings] = {}  # by their bytes, so that equal ones are one object
         last: dict[int, TokenStrings] = {}  # of each shard
 
         def _stored(piece: Segments) -> ScoreBatch:
-            owner, stored = parts.take(units.unit_of(piece))
+            owner = units.unit_of(piece) % len(parts)
+            stored = next(parts[owner], None)
+            if stored is None:
+                raise InputError(f"{self._records[owner].path}: ends before its text does; run this shard again")
             if stored.tokens is not None:
                 strings = Strings([token.decode("utf-8", "surrogatepass") for token in stored.tokens])
                 last[owner] = shared.setdefault(tuple(stored.tokens), strings)
@@ -215,8 +235,122 @@ class _Stored:
     notes: list[str | tuple[str, Whole]]  # those that say in how many segments: template and number
 
 
-def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | None = None) -> Evaluation | Evaluations:
-    """Return the evaluation of the whole text from all its shards, and write its run folder."""
+def run_shard(job: EvaluationJob, rank: int, world_size: int, output: PathLike) -> FinishedShard:
+    """Compute one shard of a job, unless it is complete: `--shard`.
+
+    Args:
+        job: what is to be computed.
+        rank: number of the shard, from 0.
+        world_size: how many shards there are.
+        output: folder of all shards; this one gets a folder in it, which appears when it is complete.
+
+    Raises:
+        UsageError: the folder holds a complete shard of another job, or the job cannot be cut.
+        LmgaugeError: what computing raises.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
+        >>> job = lmgauge.sharding.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     first, again = (run_shard(job, 0, 2, folder) for _ in range(2))
+        >>> first.parts, first.computed, again.computed
+        (1, True, False)
+    """
+    shard, work = Shard(rank + 1, world_size), job.prepare()
+    folder = Path(output) / shard.folder
+    refuse_replacing({"-o": folder}, work.inputs)
+    complete = _complete(folder, work, shard)
+    if complete is not None:
+        return FinishedShard(_KIND, shard.number, shard.of, str(folder), complete.pieces, False)
+    pieces = 0
+
+    def _owned() -> Iterator[Segments]:
+        nonlocal pieces
+        for unit, piece in work.pieces():
+            if shard.has(unit):
+                pieces += 1
+                yield piece
+
+    with writing_directory(folder, is_ours=is_shard_folder) as made:
+        with writing_parts(made / PARTS_FILE) as write:
+            for part in work.compute(_owned()):
+                write(part)
+        facts = {**work.facts(), "shard": vars(shard), "parts": pieces}
+        write_manifest(made / RECORD_FILE, _KIND, work.made_of(), facts, [PARTS_FILE])
+    return FinishedShard(_KIND, shard.number, shard.of, str(folder), pieces, True)
+
+
+def _complete(folder: Path, work: EvaluationWork, shard: Shard) -> ShardRecord | None:
+    # Record of a shard that is complete; None where there is none, or it is damaged.
+    if not (folder / RECORD_FILE).exists():
+        return None
+    try:
+        record = read_record(folder)
+    except InputError as error:
+        _LOG.warning("%s", error)
+        return None
+    refuse_other(folder, record.common, {"job": _KIND, "shards": shard.of, **described(work.made_of())})
+    return record
+
+
+def run_on_ray(job: EvaluationJob, address: str, output: PathLike | None = None) -> Evaluation | Evaluations:
+    """Compute a job on a cluster of Ray, and return the result of the whole: `--ray`.
+
+    Args:
+        job: as in `run_shard`.
+        address: of the cluster, or `local`; see `RayEngine`.
+        output: run folder to write.
+
+    Raises:
+        UsageError: there is no cluster at the address, or the job cannot be cut.
+        LmgaugeError: what computing raises.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
+        >>> job = lmgauge.sharding.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> run_on_ray(job, "127.0.0.1:1")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        lmgauge.base.errors.UsageError: no Ray cluster answers at 127.0.0.1:1: ...
+    """
+    job.prepare()  # what is wrong with the job is said before anything is started
+    with RayEngine(address) as engine, scratch_folder() as folder:
+        count = engine.workers
+        for number, files in enumerate(engine.results("shards", "computing shards", compute_shard, (job, count), count)):
+            (folder / str(number)).mkdir()
+            for name, content in files.items():
+                (folder / str(number) / name).write_bytes(content)
+        return put_together([folder], output)
+
+
+def compute_shard(number: int, settings: tuple[EvaluationJob, int]) -> dict[str, bytes]:
+    """Return the files of a shard: the machines need not see the folder of the output."""
+    job, shards = settings
+    with scratch_folder() as folder:
+        done = run_shard(job, number, shards, folder)
+        return {name: (Path(done.folder) / name).read_bytes() for name in (RECORD_FILE, PARTS_FILE)}
+
+
+def put_together(
+    paths: Sequence[Path], output: PathLike | None = None, text: Text | None = None
+) -> Evaluation | Evaluations:
+    """Return the evaluation of the whole text from the folders of all its shards, and write its run folder."""
+    records = find_records(paths)
+    first, job = records[0].path, records[0].manifest.job
+    if job != _KIND:
+        raise InputError(f"{first}: is a shard of a job that this lmgauge does not know: {job!r}")
+    corpus = None if text is None else corpus_of(text)
+    refuse_replacing({"-o": output}, [*map(str, paths), *(str(record.path) for record in records)])
+    try:
+        return _merged(records, corpus, None if output is None else Path(output))
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        if isinstance(error, LmgaugeError):
+            raise
+        raise InputError(f"{first}: the shards do not hold what they should ({error!r}); run them again") from error
+
+
+def _merged(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | None) -> Evaluation | Evaluations:
     # records: of all shards, in order.
     # -> what `evaluate` gives where one process scores all tokens, to the bit.
     path, said = records[0].path, records[0].said(_Stored)

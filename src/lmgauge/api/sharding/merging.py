@@ -11,9 +11,8 @@ from lmgauge.base.declaration import verb
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluation, Evaluations
     from lmgauge.filtering.results import FilteredDocuments
-    from lmgauge.text.overlap.overlap_results import Overlap
 
-Merged = Union["Evaluation", "Evaluations", "Overlap", "FilteredDocuments"]
+Merged = Union["Evaluation", "Evaluations", "FilteredDocuments"]
 
 
 @verb
@@ -26,8 +25,7 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
     Args:
         shards: the folder that `--shard` wrote to, or the folders of all shards, in any order.
         output: run folder to write, of an evaluation.
-        text: the text that was scored (of an overlap, the test), if it has moved since; may be given
-            several times.
+        text: the text that was scored, if it has moved since; may be given several times.
 
     Returns:
         What the job gives without shards.
@@ -52,7 +50,7 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
     """
     from pathlib import Path
 
-    from lmgauge.api.sharding.shards import put_together
+    from lmgauge.api.sharding.evaluation import put_together
     from lmgauge.filtering.filter_files import is_output_folder, read_folder
 
     paths = [Path(path) for path in ([shards] if isinstance(shards, PATHS) else shards)]

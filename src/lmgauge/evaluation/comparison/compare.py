@@ -195,6 +195,8 @@ def compare(
     """Compare runs with the first of them."""
     # best_first: the figures chose the first run, as the best of all; p-values then count for all pairs of runs.
     if len(runs) < 2:
+        for run in runs:
+            next(run.batches(), None)  # a table of several models that is not imported yet: it says how
         raise UsageError("a comparison needs two runs or more; each is compared with the first")
     check_whole("examples", examples, 0)
     runs = with_distinct_names(runs)

@@ -106,10 +106,10 @@
   const painted = (items, names) => ({ step: 0.05, fine: 0.001, names, cuts: {}, passages: Object.fromEntries(items.map((item) => [String(item.segment), item.runs])) });
   const article = (item, names) => {
     const made = element("article", "passage");
-    made.id = `s${item.segment}`;
+    made.id = `s${item.segment + 1}`;
     made.dataset.segment = String(item.segment);
     const about = element("p", "about"), anchor = element("a", "anchor", `#${item.segment + 1}`);
-    anchor.href = `#s${item.segment}`;
+    anchor.href = `#s${item.segment + 1}`;
     anchor.setAttribute("aria-label", `link to segment ${item.segment + 1}`);
     const where = element("span", "where", item.where.replace(/^.*\/(?=[^/]*:\d+$)/, ""));
     where.title = item.where;
@@ -254,13 +254,13 @@
     } catch (error) { if (!isAbort(error)) complain(error.message); }
   };
   const go = (to) => { page = Math.max(0, Math.min(pages - 1, to)); load(); };
-  const jump = (segment) => { here = `s${segment}`; load({ at: segment }); };
+  const jump = (segment) => { here = `s${segment + 1}`; load({ at: segment }); };
   const fromAddress = () => {
     const match = /^#s(\d{1,15})$/.exec(location.hash);
     if (!match) return false;
     const there = byId(`s${match[1]}`);
     if (there) there.scrollIntoView({ block: "center" });
-    else jump(Number(match[1]));
+    else jump(Math.max(0, Number(match[1]) - 1));
     return !there;
   };
   const setUpSegments = () => {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, Self
@@ -17,12 +16,12 @@ from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.threads import thread_count
 from lmgauge.models.custom import alone
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
-from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.network.options import ScoringOptions, policy_of_turns
 from lmgauge.models.network.parallel import Workers, score_in_order
-from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, block_events, events_in_units
+from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, block_events, events_in_units, jobs_of_turns
 from lmgauge.models.network.special_tokens import look_around, of_tokens
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.models.network.windows import Layout, windows_note
+from lmgauge.models.network.windows import HAS_TEMPLATE, Layout, windows_note
 from lmgauge.models.protocol import OF_TEXT, SpecialTokens, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
@@ -34,11 +33,6 @@ from lmgauge.text.vocabulary import Vocabulary
 
 # Contexts that are asked about together, and entries of their distributions: products are quick then, and they fit.
 _CONTEXTS, _ENTRIES = 32, 1 << 21
-_HAS_TEMPLATE = (
-    "{} has a chat template, and text without it is not what it is used for: frame conversations with --chat FIELD, plain "
-    "text with --as-turn assistant"
-)
-_NOT_OF_TURNS = ("protocol", "bos_each_window", "first_token", "end", "stride")
 
 
 class NetworkModel(ScoresStrings):
@@ -60,8 +54,7 @@ class NetworkModel(ScoresStrings):
         self.layout = Layout.of(policy)
         self.tolerance = engine.tolerance
         self.scores_in_units = not policy.runs_on
-        self._segments = self._in_windows = 0
-        self._of_plain_text = False  # whether any text scored last was no conversation
+        self._segments = self._in_windows = self._of_plain_text = 0
         self.workers: Workers | None = None
 
     @property
@@ -95,21 +88,10 @@ class NetworkModel(ScoresStrings):
         tokens, options, policy = self._own_tokens.framed(self.options, self.label), self.options, self.context_policy
         if tokens.framing is None:
             return self
-        odd = next((name for name in _NOT_OF_TURNS if getattr(options, name) is not None), None)
-        if odd is not None or policy.runs_on:
-            name = "context stream" if odd is None else odd.replace("_", "-")
-            raise UsageError(f"{name}: a turn is shown after what its template makes of the conversation; leave it out")
         model = copy(self)
         # What a model has for itself: a journal, how fast it is. `raw`: of the contents alone.
         model.engine, model.tokens, model.raw = copy(self.engine), tokens, self
-        model.context_policy = replace(
-            policy,
-            unit="conversation",
-            first="bos",
-            end="eos" if options.end_of_turn else "none",
-            template=tokens.framing.digest,
-            framing=options.framing,
-        )
+        model.context_policy = policy_of_turns(policy, options, tokens.framing.digest)
         return model.made_from(self, type(self).framed)
 
     def takes(self, option: str) -> bool:
@@ -133,15 +115,13 @@ class NetworkModel(ScoresStrings):
                 "these are the harness's figures with add_bos_token=False: without it, its version 0.4.13 also predicts the "
                 "BOS token that this tokenizer puts before each segment"
             ]
-        if self._of_plain_text and self.tokens.template is not None and self.context_policy.protocol is None:
-            return [_HAS_TEMPLATE.format(self.label), *self._of_windows()]
-        return self._of_windows()
-
-    def _of_windows(self) -> list[str]:
-        if not self._in_windows or self.context_policy.protocol is not None:
+        if self.context_policy.protocol is not None:
             return []
-        without_bos = self.tokens.puts_first == "bos" and not self.context_policy.bos_each
-        return [windows_note(self.context_policy, without_bos, self._in_windows, self._segments)]
+        notes = [HAS_TEMPLATE.format(self.label)] if self._of_plain_text and self.tokens.template is not None else []
+        if self._in_windows:
+            without_bos = self.tokens.puts_first == "bos" and not self.context_policy.bos_each
+            notes.append(windows_note(self.context_policy, without_bos, self._in_windows, self._segments))
+        return notes
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order.
@@ -156,8 +136,7 @@ class NetworkModel(ScoresStrings):
             ModelFileError: the network gives NaN.
             UsageError: a window does not fit into the memory.
         """
-        self._segments = self._in_windows = 0
-        self._of_plain_text = False
+        self._segments = self._in_windows = self._of_plain_text = 0
         threads = thread_count(threads)
         in_groups = partial(events_in_units, tokens=self.tokens, policy=self.context_policy, spans=spans)
         if self.scores_in_units:
@@ -318,41 +297,20 @@ class NetworkModel(ScoresStrings):
             events: of the block.
         """
         jobs: list[Job] = []
-        self._of_plain_text |= events.block.turns is None
+        self._of_plain_text += events.block.turns is None
         length = self.context_policy.length
         room = None if length is None else length + 1 - len(self._begin())
         begins = np.cumsum(events.counts) - events.counts
         left_out = [np.zeros(0, np.int64)]
         segments = zip(np.split(events.ids, begins[1:]), events.given_ids(room, self.label), begins.tolist(), strict=True)
         if self.tokens.framing is not None:
-            return list(self._jobs_of_turns(segments, events.block.first)), left_out[0]
+            turns = ((self._network_ids(before), self._network_ids(ids)) for ids, before, _ in segments)
+            return list(jobs_of_turns(turns, events.block.first)), left_out[0]
         for segment, (ids, before, begin) in enumerate(segments, events.block.first):
             own, rows = self.jobs_of_segment(ids, segment, before)
             jobs += own
             left_out.append(rows + begin)
         return jobs, np.concatenate(left_out)
-
-    def _jobs_of_turns(
-        self, turns: Iterable[tuple[NDArray[np.uint32], NDArray[np.uint32], int]], first: int
-    ) -> Iterator[Job]:
-        # A turn that continues all that was shown for the turn before it is predicted in one go with that: most templates
-        # leave earlier turns as they are. Of what is between them nothing is an event.
-        #   shown  <u>Hi<a>   events Yes</s>          one job: <u>Hi<a>Yes</s><u>So<a>No</s>
-        #   shown  <u>Hi<a>Yes</s><u>So<a>   No</s>   wanted:            1  1  0 0 0  1  1
-        sequence, wanted = np.zeros(0, np.uint32), np.zeros(0, bool)
-        for segment, (ids, before, _) in enumerate(turns, first):
-            whole = np.concatenate((before, ids))
-            if not (len(before) >= len(sequence) > 0 and np.array_equal(before[: len(sequence)], sequence)):
-                yield from self._job_of_turns(sequence, wanted, segment - 1)
-                wanted = wanted[:0]
-            wanted = np.concatenate((wanted, np.zeros(len(before) - len(wanted), bool), np.ones(len(ids), bool)))
-            sequence = whole
-        yield from self._job_of_turns(sequence, wanted, first)
-
-    def _job_of_turns(self, sequence: NDArray[np.uint32], wanted: NDArray[np.bool_], segment: int) -> Iterator[Job]:
-        if wanted.any():
-            ids, at = self._network_ids(sequence), int(wanted.argmax())
-            yield Job(ids[:-1], ids[at:], segment, wanted=None if wanted[at:].all() else wanted[at:])
 
     def jobs_of_segment(
         self, ids: NDArray[np.uint32], segment: int, before: NDArray[np.uint32] | None = None

@@ -20,7 +20,6 @@ from lmgauge.base.choices import (
 )
 from lmgauge.base.declaration import settings
 from lmgauge.base.errors import UsageError
-from lmgauge.base.json_text import from_json
 from lmgauge.base.option_numbers import Count, check_whole
 
 if TYPE_CHECKING:
@@ -147,7 +146,8 @@ class ScoringOptions:
         if isinstance(self.template_args, Mapping):
             written = (f"{name}={json.dumps(value)}" for name, value in self.template_args.items())
             object.__setattr__(self, "template_args", tuple(written))
-        _ = self.template_arguments
+        if self.template_args:
+            _ = self.template_arguments
         for name in DECIDED if self.protocol is not None else ():
             if getattr(self, name) is not None and (name, self.protocol) != ("stride", "hf-guide"):
                 option = "context stream or sentence" if name == "stream" else name.replace("_", "-")
@@ -157,6 +157,8 @@ class ScoringOptions:
     @property
     def template_arguments(self) -> dict[str, Any]:
         """What a chat template is told, by name: `enable_thinking=false` is False, and what is no JSON is a string."""
+        from lmgauge.base.json_text import from_json
+
         arguments: dict[str, Any] = {}
         for one in (self.template_args,) if isinstance(self.template_args, str) else self.template_args:
             name, equals, value = one.partition("=")
@@ -258,6 +260,21 @@ def resolve_policy(options: ScoringOptions, tokens: TokenMap, positions: int | N
     unit: ContextUnit = "stream" if running else "sentence"
     bos_each = bool(options.bos_each_window)
     return ContextPolicy(unit=unit, length=context, stride=stride, first=first, end=end, bos_each=bos_each)
+
+
+_NOT_OF_TURNS = ("protocol", "bos_each_window", "first_token", "end", "stride")
+
+
+def policy_of_turns(policy: ContextPolicy, options: ScoringOptions, template: str) -> ContextPolicy:
+    """Return the policy of a network for turns that a chat template frames, from its own."""
+    # template: the digest of it.
+    odd = next((name for name in _NOT_OF_TURNS if getattr(options, name) is not None), None)
+    if odd is not None or policy.runs_on:
+        name = "context stream" if odd is None else odd.replace("_", "-")
+        raise UsageError(f"{name}: a turn is shown after what its template makes of the conversation; leave it out")
+    end: SegmentEnd = "eos" if options.end_of_turn else "none"
+    policy = replace(policy, unit="conversation", first="bos", end=end)
+    return replace(policy, template=template, framing=options.framing)
 
 
 def _check_positions(context: int | None, positions: int | None) -> None:

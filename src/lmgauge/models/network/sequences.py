@@ -28,6 +28,8 @@ from lmgauge.text.tokens import Cut, Tokenizer
 from lmgauge.text.vocabulary import EOS, UNK
 from lmgauge.text.work_units import in_units
 
+Ids = NDArray[np.int64]
+
 if TYPE_CHECKING:
     from lmgauge.models.network.model import NetworkModel
 
@@ -237,6 +239,29 @@ def events_in_units(
     """Yield the events of blocks in groups of enough text to fill batches."""
     # blocks: of a text, in order.
     return in_units((block_events(block, tokens, policy, spans=spans) for block in blocks), attrgetter("block"))
+
+
+def jobs_of_turns(turns: Iterable[tuple[Ids, Ids]], first: int) -> Iterator[Job]:
+    """Yield the jobs of turns: of each the network's ids that are shown before it, and its own, int64 each."""
+    # A turn that continues all that was shown for the turn before it is predicted in one go with that: most templates
+    # leave earlier turns as they are. Of what is between them nothing is an event.
+    #   shown  <u>Hi<a>                  events Yes</s>   one job: <u>Hi<a>Yes</s><u>So<a>No</s>
+    #   shown  <u>Hi<a>Yes</s><u>So<a>   events No</s>    wanted:            1  1  0 0 0  1  1
+    shown, wanted = np.zeros(0, np.int64), np.zeros(0, bool)
+
+    def job(segment: int) -> Iterator[Job]:
+        if wanted.any():
+            at = int(wanted.argmax())
+            yield Job(shown[:-1], shown[at:], segment, wanted=None if wanted[at:].all() else wanted[at:])
+
+    segment = first
+    for segment, (before, ids) in enumerate(turns, first):
+        if not (len(before) >= len(shown) > 0 and np.array_equal(before[: len(shown)], shown)):
+            yield from job(segment - 1)
+            wanted = wanted[:0]
+        wanted = np.concatenate((wanted, np.zeros(len(before) - len(wanted), bool), np.ones(len(ids), bool)))
+        shown = np.concatenate((before, ids))
+    yield from job(segment)
 
 
 def asked_of(jobs: Sequence[Job], events: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -117,10 +117,9 @@ def _first_token(model: NetworkModel, block: Segments, ids: Sequence[int]) -> tu
         sample = [*Corpus.from_strings([text.decode(errors="ignore") for text in texts])]
     so, otherwise = (_perplexity(way, sample) for way in ways)
     after, sets, without = ("without", "sets", "with") if own is not None else ("after", "does not set", "without")
-    said = (
-        f"scored {after} {_in_words(tokens, [token for token in (own, first) if token is not None][:1])}, which its tokenizer "
-        f"{sets} before a text: on its beginning perplexity is {so}, {without} it {otherwise} ({how})"
-    )
+    name = _in_words(tokens, [token for token in (own, first) if token is not None][:1])
+    figures = f"before a text: on its beginning perplexity is {so}, {without} it {otherwise} ({how})"
+    said = f"scored {after} {name}, which its tokenizer {sets} {figures}"
     return ([], [said]) if own is None else ([said], [])
 
 

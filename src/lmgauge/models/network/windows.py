@@ -84,3 +84,7 @@ def windows_note(policy: ContextPolicy, without_bos: bool, count: int, total: in
 
 
 _WITHOUT_BOS = "; only the first begins with BOS, which this tokenizer puts before a text (--bos-each-window)"
+HAS_TEMPLATE = (
+    "{} has a chat template, and text without it is not what it is used for: frame conversations with --chat FIELD, plain "
+    "text with --as-turn assistant"
+)

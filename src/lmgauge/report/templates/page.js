@@ -369,16 +369,16 @@
     for (const sign of plain.querySelectorAll("[aria-hidden]")) sign.remove();
     return plain.textContent.replace(/\s+/g, " ").trim();
   };
-  const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$", "≥": "$\\geq$", "∞": "$\\infty$", "σ": "$\\sigma$", "×": "$\\times$", "–": "--" };
-  const latex = (text) => text.replace(/[\\~^<>|≥∞σ×–&%$#_{}]/g, (sign) => LATEX[sign] ?? `\\${sign}`).replace(/(?<!\S)-(?=[\d$])/g, "$$-$$");
-  const markdown = (text) => text.replace(/[\\|*_`[\]~#]/g, "\\$&").replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+  const [MARKDOWN, LATEX] = ESCAPES_OF_TABLES; /* put in by page.py, from tsv_renderer.py */
+  const escaped = (text, signs) => Array.from(text, (sign) => signs[sign] ?? sign).join("");
+  const latex = (text) => escaped(text, LATEX).replace(/(?<!\S)-(?=[\d$])/g, "$$-$$");
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   /* Return a number in full precision, as far as it is shown in the unit of its value. */
   const exact = (cell) => (cell.matches("td.number") && /^(–|([<>≥] )?[-+]?[\d.,e-]+)$/.test(shownOf(cell)) ? cell.dataset.value : shownOf(cell));
   const COPIES = {
     Markdown: (rows, right) => {
       const line = (cells) => `| ${cells.join(" | ")} |`;
-      const [heads, ...body] = rows.map((cells) => cells.map((cell) => markdown(shownOf(cell))));
+      const [heads, ...body] = rows.map((cells) => cells.map((cell) => escaped(shownOf(cell), MARKDOWN)));
       return [line(heads), line(right.map((is) => (is ? "--:" : ":--"))), ...body.map(line)].join("\n");
     },
     LaTeX: (rows, right) => {

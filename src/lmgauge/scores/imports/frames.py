@@ -26,7 +26,7 @@ _BITS = ("base_two", "basetwo", "bits")
 _ONE_SEGMENT = (
     "no column tells sentences apart (segment, sentence_id): all rows are one segment, so there is neither interval nor test"
 )
-_FIRST = "{:,} first tokens have the score 0, which means no score in minicons; they are left out"
+_FIRST = "{:,} first tokens have the score 0, which is read as no score, as minicons writes it; they are left out"
 _ASK = "name the unit with --log-unit nats or --log-unit bits (minicons: nats, with base_two bits)"
 
 

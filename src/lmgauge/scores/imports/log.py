@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, starmap
+from itertools import chain, starmap, tee
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +42,7 @@ class LogFile:
 
     path: Path
     frame: Any = None  # a data frame in place of it, as an Arrow table
+    shared: Iterator[Row] | None = None  # its rows, where others read them too
 
     @cached_property
     def source(self) -> Source:
@@ -66,16 +67,22 @@ class LogFile:
         if isinstance(reader, SeparatedReader):
             return reader.names(self.head)
         try:
-            return list(next(self.rows()).fields)
+            return list(next(reader.rows()).fields)
         except (InputError, StopIteration):
             return []
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of a table."""
+        if self.shared is not None:
+            return self.shared
         if self.frame is not None:
             rows = chain.from_iterable(part.to_pylist() for part in self.frame.to_batches(1 << 13))
             return starmap(Row, enumerate(rows, 1))
         return self._reader().rows()
+
+    def for_each(self, readers: int) -> list[LogFile]:
+        """Return a file for each reader of its table; while they keep in step it is read once."""
+        return [replace(self, shared=rows) for rows in tee(self.rows(), readers)]
 
     def _reader(self) -> RecordReader:
         source = self.source

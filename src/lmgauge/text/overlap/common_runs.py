@@ -8,7 +8,6 @@ applications", section 3; here with the roles changed, so that memory depends on
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,18 +87,6 @@ class CommonRuns:
     sources: list[str]
 
 
-@dataclass(frozen=True)
-class MetRuns:
-    """Runs that a part of a training text has in common with a test, before others are derived from them."""
-
-    position: NDArray[np.int64]  # int64 [n], where each begins in the test's tokens, ascending
-    longest: NDArray[np.int32]  # int32 [n], its length in tokens
-    source: NDArray[np.int32]  # int32 [n], number of the training file
-    line: NDArray[np.int64]  # line, byte: int64 [n], where it is in the file
-    byte: NDArray[np.int64]
-    segment: NDArray[np.int64]  # int64 [n], number of the training segment that it begins in
-
-
 class Follower:
     """Reads a training text, block by block, beside a test."""
 
@@ -113,7 +100,6 @@ class Follower:
         self._joints = Joints()
         # Zero pages cost no memory until a run is met there.
         self._source, self._line, self._byte = np.zeros(size, np.int32), np.zeros(size, np.int64), np.zeros(size, np.int64)
-        self._segment = np.zeros(size, np.int64)
         self.sources: list[str] = []
         self._blocks: deque[tuple[int, int, EncodedBlock]] = deque()  # first position, source, block: the latest
 
@@ -152,29 +138,11 @@ class Follower:
             self._source[test] = source
             self._byte[test] = begins
             self._line[test] = block.text.lines()[segments]
-            self._segment[test] = block.text.first + segments
-
-    def met(self) -> MetRuns:
-        """Return the runs met so far, once a part of the training text was read to its end."""
-        self._keep_places(
-            _native.finish_following(self._suffixes.arrays, self._windows, self._longest, self._state).reshape(-1, 2)
-        )
-        at = np.flatnonzero(self._longest)
-        return MetRuns(at, self._longest[at], self._source[at], self._line[at], self._byte[at], self._segment[at])
-
-    def take(self, met: MetRuns, sources: Sequence[str]) -> None:
-        """Keep the runs that another follower has met in another part of the training text, where they are longer."""
-        at = met.position
-        better = (met.longest > self._longest[at]) | ((met.longest == self._longest[at]) & (met.segment < self._segment[at]))
-        at = at[better]
-        self._source[at] = met.source[better] + len(self.sources)
-        self.sources += sources
-        self._longest[at], self._line[at], self._byte[at] = met.longest[better], met.line[better], met.byte[better]
-        self._segment[at] = met.segment[better]
 
     def finish(self) -> CommonRuns:
         """Return the runs, once the training text was read to its end."""
-        self.met()
+        runs = _native.finish_following(self._suffixes.arrays, self._windows, self._longest, self._state)
+        self._keep_places(runs.reshape(-1, 2))
         origin = np.arange(len(self._longest), dtype=np.int32)
         _native.spread_runs(self._suffixes.arrays, self._n, self._longest, origin)
         continued = np.zeros(len(self._longest), bool)

@@ -164,11 +164,6 @@ class NearDuplicates:
             if len(self._batch) >= _BATCH_SEGMENTS or self._batch_bytes >= _BATCH_BYTES:
                 self.compare()
 
-    def take(self, pair: NearPair) -> None:
-        """Keep a pair if it is the best of its test segment so far."""
-        if pair.is_better(self.best.get(pair.segment)):
-            self.best[pair.segment] = pair
-
     def finish(self, whole_duplicates: NDArray[np.bool_]) -> list[NearPair]:
         """Return the pairs found, by test segment; whole duplicates are not among them."""
         # whole_duplicates: bool [test segments].
@@ -206,8 +201,8 @@ class NearDuplicates:
                 other = self._hashed[segment][1]
                 jaccard = len(grams & other) / len(grams | other)
                 pair = NearPair(segment, source, line, jaccard, _shown(text), order)
-                if jaccard >= self._threshold - _ROUNDING:
-                    self.take(pair)
+                if jaccard >= self._threshold - _ROUNDING and pair.is_better(self.best.get(segment)):
+                    self.best[segment] = pair
 
     def _possible(self, batch: dict[bytes, tuple[str, int, int]]) -> NDArray[np.int64]:
         # Test segments of which enough shingles are in the batch.

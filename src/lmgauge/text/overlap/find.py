@@ -10,8 +10,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,85 +38,48 @@ def find_overlap(
     # The test is held in memory (about 80 bytes a token), the training text is read once, block by block. N-grams run on
     # across the lines of a text file, but not across files, records or documents.
     # threads: number of threads; no result depends on it.
-    search = OverlapSearch(test, settings or OverlapSettings())
-    seen = search.read(train, threads)
-    training = TrainingText(train.report.bytes, train.report.segments, train.report.sha256, tuple(train.report.notes()))
-    return search.finish(training, seen)
+    settings = settings or OverlapSettings()
+    encoder = StreamEncoder(settings.overlap_unit, folded=settings.fold)
+    whole = WholeText(test, encoder)
+    suffixes = SuffixIndex(whole.ids, encoder.finish(), SEPARATOR)
+    follower, duplicates = Follower(suffixes, settings.shortest), WholeDuplicates(whole)
+    near = NearDuplicates(whole, suffixes, encoder, settings.near) if settings.near else None
 
+    def prepare(original: Segments) -> tuple[Segments, EncodedBlock, NDArray[np.int64], NDArray[np.int64]]:
+        block = encoder(original.alone())
+        block.stream  # noqa: B018 - made here, in the thread
+        alike = near.candidates(block) if near else _NO_SEGMENTS
+        return original, block, duplicates.candidates(block.text), alike
 
-@dataclass(frozen=True)
-class TrainingText:
-    """What is said of a whole training text."""
-
-    bytes: int
-    segments: int
-    sha256: str
-    notes: tuple[str, ...]
-
-
-class OverlapSearch:
-    """A test text, ready to meet a training text, or parts of one."""
-
-    def __init__(self, test: Corpus, settings: OverlapSettings) -> None:
-        self._corpus, self.settings = test, settings
-        self._encoder = StreamEncoder(settings.overlap_unit, folded=settings.fold)
-        self.test = WholeText(test, self._encoder)
-        symbols = self._encoder.finish()
-        self.suffixes = SuffixIndex(self.test.ids, symbols, SEPARATOR)
-        self.follower = Follower(self.suffixes, settings.shortest)
-        self.duplicates = WholeDuplicates(self.test)
-        self.near = NearDuplicates(self.test, self.suffixes, self._encoder, settings.near) if settings.near else None
-
-    def read(self, train: Iterable[Segments], threads: int | None = None) -> int:
-        """Read training text, and return how many tokens it has."""
-        # train: blocks of it, in order; threads: number of threads; no result depends on it.
-        near = self.near
-
-        def prepare(original: Segments) -> tuple[Segments, EncodedBlock, NDArray[np.int64], NDArray[np.int64]]:
-            block = self._encoder(original.alone())
-            block.stream  # noqa: B018 - made here, in the thread
-            alike = near.candidates(block) if near else _NO_SEGMENTS
-            return original, block, self.duplicates.candidates(block.text), alike
-
-        done = tokens = 0
-        for original, block, equal, alike in map_in_order(prepare, train, thread_count(threads)):
-            self.follower.read(original, block)
-            self.duplicates.add(block.text, equal)
-            if near:
-                near.add(block, alike, self.duplicates.matches)
-            done += original.byte_count()
-            tokens += len(block.ids) - len(original)
-            say_progress(f"read {done / 1e6:,.0f} MB of training text")
-        return tokens
-
-    def finish(self, train: TrainingText, tokens: int) -> Overlap:
-        """Return what of the test is in the training text."""
-        settings, near = self.settings, self.near
-        if not tokens:
-            raise InputError(f"the training text has no {settings.overlap_unit}s: is it the right file?")
-        matched = self.duplicates.matches
-        pairs = near.finish(matched) if near else []
-        matches = _Matches(self.test, self.suffixes, self.follower.finish(), matched, pairs, settings)
-        unspaced = settings.overlap_unit == "word" and self.test.has_no_spaces()
-        notes = [
-            *(f"training text: {line}" for line in train.notes),
-            *(f"test: {line}" for line in self._corpus.report.notes()),
-            *comparison_notes(settings, unspaced=unspaced, ngrams=int(matches.windows.sum())),
-        ]
-        return Overlap(
-            unit=settings.overlap_unit,
-            n=settings.shortest,
-            fold=settings.fold,
-            near=settings.near,
-            near_note=near.missing if near else "not asked for",
-            near_duplicates=None if not near or near.missing else len(pairs),
-            unspaced=unspaced,
-            train_bytes=train.bytes,
-            train_segments=train.segments,
-            train_sha256=train.sha256,
-            notes=tuple(notes),
-            **matches.counts(),
-        )
+    done = tokens = 0
+    for original, block, equal, alike in map_in_order(prepare, train, thread_count(threads)):
+        follower.read(original, block)
+        duplicates.add(block.text, equal)
+        if near:
+            near.add(block, alike, duplicates.matches)
+        done += original.byte_count()
+        tokens += len(block.ids) - len(original)
+        say_progress(f"read {done / 1e6:,.0f} MB of training text")
+    if not tokens:
+        raise InputError(f"the training text has no {settings.overlap_unit}s: is it the right file?")
+    pairs = near.finish(duplicates.matches) if near else []
+    matches = _Matches(whole, suffixes, follower.finish(), duplicates.matches, pairs, settings)
+    unspaced = settings.overlap_unit == "word" and whole.has_no_spaces()
+    notes = [f"{name}: {line}" for name, text in (("training text", train), ("test", test)) for line in text.report.notes()]
+    return Overlap(
+        unit=settings.overlap_unit,
+        n=settings.shortest,
+        fold=settings.fold,
+        near=settings.near,
+        near_note=near.missing if near else "not asked for",
+        near_duplicates=None if not near or near.missing else len(pairs),
+        unspaced=unspaced,
+        train_bytes=train.report.bytes,
+        train_segments=train.report.segments,
+        train_sha256=train.report.sha256,
+        notes=(*notes, *comparison_notes(settings, unspaced=unspaced, ngrams=int(matches.windows.sum()))),
+        **matches.counts(),
+    )
 
 
 class _Matches:

@@ -83,7 +83,7 @@ def test_one_that_the_tokenizer_does_not_set_is_a_hint_with_both_figures() -> No
     assert seen.faults == []
     assert seen.hints == [
         f"scored after <s> (1), which its tokenizer does not set before a text: on its beginning perplexity is {so}, "
-        f"without it {without} (--first-token uniform); which it was trained with, its authors know"
+        f"without it {without} (--first-token uniform)"
     ]
 
 
