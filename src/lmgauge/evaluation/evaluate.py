@@ -279,10 +279,9 @@ def evaluate(
         say_progress(f"{doing} {done / 1e6:,.0f} MB")
     results: list[Evaluation] = []
     for evaluator, model in zip(evaluators, models, strict=True):
-        special = first and model.special_tokens(first)
-        said = [FAULT + words for words in (*special.faults, *special.hints)] if special else []
-        whole, *groups = evaluator.of_text(corpus, [*said, *model.notes])
-        results += [replace(whole, first_segment=special.seen if special else None), *groups]
+        seen, faults, hints = (first and model.special_tokens(first)) or (None, [], [])
+        whole, *groups = evaluator.of_text(corpus, [*(FAULT + words for words in faults + hints), *model.notes])
+        results += [replace(whole, first_segment=seen), *groups]
     return Evaluations(tuple(results))
 
 

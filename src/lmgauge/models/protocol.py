@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,14 +127,6 @@ def _speaks_for_one(model: object, method: str) -> bool:
     return hasattr(model, method) and min(of_method, default=len(places)) <= min(of_one, default=len(places))
 
 
-class SpecialTokens(NamedTuple):
-    """What a network sees of a text besides the tokens of the text, in words."""
-
-    seen: str  # the first and the last tokens of a segment, shown and scored, with their ids
-    faults: list[str]
-    hints: list[str]  # what may be a fault: it depends on how the network was trained
-
-
 class Traits(Protocol):
     """What a model may have beyond the eight members, each with what holds where it says nothing of it."""
 
@@ -182,8 +174,8 @@ class Traits(Protocol):
         """The rows of a network's output layer that its tokens have."""
         return None
 
-    def special_tokens(self, block: Segments) -> SpecialTokens | None:
-        """Return what it sees of the first segment of a block besides its text; None where there are no such tokens."""
+    def special_tokens(self, block: Segments) -> tuple[str, list[str], list[str]] | None:
+        """Return what a network sees of the first segment of a block, faults, and what may be a fault; else None."""
         return None
 
     @default

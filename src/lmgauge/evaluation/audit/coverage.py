@@ -374,8 +374,8 @@ class Coverage:
         # What a network is shown and asked for at the head and the end of a segment.
         special = self._subject and self._first and self._subject.model.special_tokens(self._first)
         if special:
-            words = "; ".join(special.faults), "; ".join((special.seen, *special.hints))
-            bad, good = (text and f"{text[0].upper()}{text[1:]}." for text in words)
+            seen, faults, hints = special
+            bad, good = (text and f"{text[0].upper()}{text[1:]}." for text in ("; ".join(faults), "; ".join([seen, *hints])))
             yield judge(LEVEL, "special tokens", bad=bad, good=good)
         elif self._turns and not self._ended and self._policy.unit != "sentence":
             bad = f"No row scores the special token that ends a turn, in {counted(self._turns, 'turn')}."

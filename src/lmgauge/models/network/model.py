@@ -22,7 +22,7 @@ from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, 
 from lmgauge.models.network.special_tokens import look_around, of_tokens
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.network.windows import HAS_TEMPLATE, Layout, windows_note
-from lmgauge.models.protocol import OF_TEXT, SpecialTokens, check_context
+from lmgauge.models.protocol import OF_TEXT, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
 from lmgauge.scores.context_policy import ContextPolicy
@@ -281,13 +281,7 @@ class NetworkModel(ScoresStrings):
         ids = [*self._begin().tolist(), *shown.tolist()]
         return ids, max(len(ids) - len(events.ids), int(self.context_policy.first == "unscored"))
 
-    def special_tokens(self, block: Segments) -> SpecialTokens:
-        """Return what it sees of the first segment of a block besides its text.
-
-        Args:
-            block: of the text; some of it may be scored in another way, too.
-        """
-        return look_around(self, block)
+    special_tokens = look_around
 
     def jobs_of_segments(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
         """Return the jobs of a block whose segments are contexts of their own, and the rows that nothing is

@@ -13,7 +13,6 @@ from lmgauge.base.errors import InputError
 from lmgauge.base.escaping import visible
 from lmgauge.models.network.sequences import block_events
 from lmgauge.models.network.tokens import TokenMap
-from lmgauge.models.protocol import SpecialTokens
 from lmgauge.numerics.units import perplexity_from_nats
 from lmgauge.scores.special_tokens import doubled, is_special
 from lmgauge.text.documents import Corpus
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 _FIRST, _LAST = 4, 3  # tokens that are named of a longer row of them
 _SAMPLE = 2048  # bytes that are scored in two ways
-_END = 24  # characters of a generation prompt that are shown
 _NAMES = ("unk_token", "bos_token", "eos_token")
 
 
@@ -63,8 +61,12 @@ def of_tokens(tokens: TokenMap) -> dict[str, Any]:
     }
 
 
-def look_around(model: NetworkModel, block: Segments) -> SpecialTokens:
-    """Return what a network sees of the first segment with text, and what is wrong with the tokens around it."""
+def look_around(model: NetworkModel, block: Segments) -> tuple[str, list[str], list[str]]:
+    """Return what a network sees of the first segment with text, what is wrong with the tokens around it, and what may be.
+
+    Args:
+        block: of the text; its beginning is scored in another way, too, where the first token is in doubt.
+    """
     tokens, place = model.tokens, int((block.ends > block.starts).argmax())
     ids, scored = model.seen(block_events(block.part(place, place + 1), tokens, model.context_policy, spans=False))
     missing, needless = _first_token(model, block, ids)
@@ -73,7 +75,7 @@ def look_around(model: NetworkModel, block: Segments) -> SpecialTokens:
         if (twice := doubled(row, partial(_is_special, tokens))) is not None:
             faults.append(f"{what} begins with {_in_words(tokens, [twice])} twice")
     seen = f"of the first segment {_in_words(tokens, ids[:scored])} is shown, {_in_words(tokens, ids[scored:])} scored"
-    return SpecialTokens(seen, faults, needless)
+    return seen, faults, needless
 
 
 def _of_turns(model: NetworkModel, block: Segments) -> Iterator[str]:
@@ -87,9 +89,9 @@ def _of_turns(model: NetworkModel, block: Segments) -> Iterator[str]:
         yield f"its chat template has no generation prompt: who asks it for a turn does not show it {framed.preamble!r}"
     elif framed.preamble.strip():
         yield f"its chat template sets {framed.preamble!r} before a turn, its generation prompt does not (--template-args)"
-    if not whole.startswith(framed.before.rstrip()):
-        own = framed.before[-_END:]
-        yield f"its generation prompt ends with {own!r}, and the turns that it renders do not begin so (--template-args)"
+    same = next((i for i, (a, b) in enumerate(zip(framed.before, whole, strict=False)) if a != b), len(framed.before))
+    if own := framed.before[same:].strip():
+        yield f"its generation prompt ends with {own!r}, and the turns that its chat template renders do not begin with that"
     if not framed.end:
         yield "its chat template ends a turn without a special token, so that its end is not scored"
     elif model.context_policy.end == "none":
@@ -101,11 +103,10 @@ def _first_token(model: NetworkModel, block: Segments, ids: Sequence[int]) -> tu
     tokens, policy, raw = model.tokens, model.context_policy, model.raw
     own, first = next(iter(tokens.around[0]), None), {"bos": tokens.bos, "eos": tokens.eos}.get(policy.first)
     count = 1 + int(np.searchsorted((block.ends - block.starts).cumsum()[:-1], _SAMPLE))
-    ways: Sequence[NetworkModel]
     if tokens.framing is not None and raw is not None:
         if own is None or ids[:1] == [own]:
             return [], []
-        ways, how, sample = (raw.framed(), raw.framed()), "--template", [block.part(0, count)]
+        ways, how, sample = [raw.framed(), raw.framed()], "--template", [block.part(0, count)]
         ways[1].tokens = replace(tokens, framing=tokens.framing.behind(_name(tokens, own)))
     else:
         other: dict[int | None, FirstToken] = {None: "uniform", tokens.eos: "eos", tokens.bos: "bos"}

@@ -14,7 +14,6 @@ from tokenizers import processors
 import lmgauge
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.torch.model import NeuralModel
-from lmgauge.models.protocol import SpecialTokens
 
 TEXTS = ["The cat sat on the mat .", "It was a long day ;"]
 Make = Callable[..., Any]
@@ -30,7 +29,7 @@ def model(make: Make = byte_fallback, sets: str = "", **options: Any) -> NeuralM
     return NeuralModel.wrap(network("llama", len(tokenizer)), tokenizer, ScoringOptions(**options))
 
 
-def looked_at(one: NeuralModel, texts: list[str] = TEXTS) -> SpecialTokens:
+def looked_at(one: NeuralModel, texts: list[str] = TEXTS) -> tuple[str, list[str], list[str]]:
     return one.special_tokens(next(iter(lmgauge.Corpus.from_strings(texts))))
 
 
@@ -48,20 +47,18 @@ def test_the_first_and_the_last_tokens_are_shown_with_their_ids() -> None:
 
 
 def test_what_is_not_scored_is_not_called_scored() -> None:
-    assert "of the first segment nothing is shown" in looked_at(model(first_token="uniform")).seen
-    shown = looked_at(model(first_token="unscored")).seen
+    assert "of the first segment nothing is shown" in looked_at(model(first_token="uniform"))[0]
+    shown = looked_at(model(first_token="unscored"))[0]
     assert re.match(r"of the first segment ▁\S+ \(\d+\) is shown, ", shown)
-    with_end = looked_at(model(sets="<s>", end="eos")).seen
+    with_end = looked_at(model(sets="<s>", end="eos"))[0]
     assert with_end.endswith("</s> (2) scored")
     given = lmgauge.Corpus.from_strings([" sat"], given=["The cat"])
-    assert re.match(
-        r"of the first segment <s> \(1\) ▁\S.* is shown", model(sets="<s>").special_tokens(next(iter(given))).seen
-    )
+    assert re.match(r"of the first segment <s> \(1\) ▁\S.* is shown", model(sets="<s>").special_tokens(next(iter(given)))[0])
 
 
 def test_one_that_is_missing_is_named_with_both_figures() -> None:
     one = model(sets="<s>", first_token="uniform")
-    [fault] = looked_at(one).faults
+    [fault] = looked_at(one)[1]
     figures = [
         lmgauge.evaluate(one.with_options(ScoringOptions(first_token=first)), texts=TEXTS) for first in ("uniform", "bos")
     ]
@@ -75,13 +72,13 @@ def test_one_that_is_missing_is_named_with_both_figures() -> None:
 
 def test_one_that_the_tokenizer_does_not_set_is_a_hint_with_both_figures() -> None:
     one = model()
-    seen = looked_at(one)
+    _, faults, hints = looked_at(one)
     figures = [
         lmgauge.evaluate(one.with_options(ScoringOptions(first_token=first)), texts=TEXTS) for first in ("bos", "uniform")
     ]
     so, without = (f"{result.perplexity:,.6g}" for result in figures)
-    assert seen.faults == []
-    assert seen.hints == [
+    assert faults == []
+    assert hints == [
         f"scored after <s> (1), which its tokenizer does not set before a text: on its beginning perplexity is {so}, "
         f"without it {without} (--first-token uniform)"
     ]
