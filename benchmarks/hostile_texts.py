@@ -29,7 +29,6 @@ GOAL = 10.0
 LINE_BYTES = 16
 TEXTS_FOLDER = Path(__file__).resolve().parents[1] / "tests" / "data"
 TRAINING = TEXTS_FOLDER / "classic-books.train.txt"
-CLASSES = "DAY 0.5 Sunday\nDAY 0.5 Monday\n"
 SMALL_NETWORK: dict[str, Any] = {
     "embedding_size": 16,
     "hidden_size": 16,
@@ -121,15 +120,6 @@ def _spelled() -> Any:
     return _trained(vocabulary="spelled", min_count=2)()
 
 
-def _class_model() -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "classes")
-        path.write_text(CLASSES, encoding="utf-8")
-        text = lmgauge.Corpus.from_strings([*TRAINING.read_text(encoding="utf-8").splitlines(), "on DAY we rest"])
-        lmgauge.models.write_arpa(lmgauge.train("modified-kneser-ney", text, order=3), f"{folder}/model.arpa")
-        return lmgauge.models.read_class_model(f"{folder}/model.arpa", path)
-
-
 def _network() -> Any:
     with tempfile.TemporaryDirectory() as folder:
         options = {"tokenizer": "bpe:500", "reserved": "escape", "valid": TEXTS_FOLDER / "pud.en.txt", "threads": 1}
@@ -158,7 +148,6 @@ MODELS: dict[str, Callable[[], Any]] = {
     "cache": lambda: lmgauge.cache(_words(), weight=0.1),
     "cache, spelled": lambda: lmgauge.cache(_spelled(), weight=0.1),
     "mixture": _mixture,
-    "classes": _class_model,
     "network of subwords": _network,
 }
 TOKENIZERS = ("whitespace", "treebank", "character", "byte", "icu", "icu:ja", "icu:th")

@@ -80,7 +80,7 @@ def test_public_names_have_the_full_form() -> None:
     assert untold <= WITHOUT_ARGS
 
 
-MADE_BY_FUNCTIONS = {f"lmgauge.models.{name}Model" for name in ("Class", "Mixture", "Neural", "Spelled")}
+MADE_BY_FUNCTIONS = {f"lmgauge.models.{name}Model" for name in ("Mixture", "Neural", "Spelled")}
 MADE_BY_FUNCTIONS |= {"lmgauge.Corpus", "lmgauge.NgramModel", "lmgauge.Vocabulary"}
 
 

@@ -22,13 +22,10 @@ _TAKEN_AT_THEIR_WORD = {"NgramModel.score_short", "NgramModel.score_many"}
 """What `score_text` calls, once for each of very many strings."""
 
 _MODELS = (
-    *(
-        lmgauge.models.ClassModel,
-        lmgauge.CustomModel,
-        lmgauge.models.MixtureModel,
-        lmgauge.models.NeuralModel,
-        lmgauge.NgramModel,
-    ),
+    lmgauge.CustomModel,
+    lmgauge.models.MixtureModel,
+    lmgauge.models.NeuralModel,
+    lmgauge.NgramModel,
     lmgauge.models.SpelledModel,
 )
 CALLS: dict[str, Callable[[], Any]] = {

@@ -42,7 +42,6 @@ PATHS: dict[str, Callable[[str], object]] = {
     "save": MODEL.save,
     "read_arpa": lmgauge.models.read_arpa,
     "write_arpa": lambda path: lmgauge.models.write_arpa(MODEL, path),
-    "classes": lambda path: lmgauge.models.read_class_model(MODEL, path),
     "overlap": lambda path: lmgauge.overlap(CORPUS, CORPUS, write_clean=path),
     "percentiles": lmgauge.results.Percentiles.load,
     "split": lambda path: lmgauge.split(CORPUS, output=path),

@@ -59,7 +59,6 @@ PARSERS = [
     Parser("sentencepiece", "tests.fuzz.parsers.sentencepiece_model", "SentencePiece models", needs=("sentencepiece",)),
     Parser("word lists", "tests.fuzz.parsers.word_lists", "lists of words, and vocabularies made of them"),
     Parser("networks", "tests.fuzz.parsers.networks", "folders of networks", 8, ("torch", "transformers", "safetensors")),
-    Parser("classes", "tests.fuzz.parsers.classes", "files of classes, and models with them"),
     Parser(
         "checkpoints", "tests.fuzz.parsers.checkpoints", "trainings of networks that were stopped, resumed", 4, ("torch",)
     ),

@@ -195,13 +195,6 @@ def _files(bench: Bench) -> Values:
     return {f"{name}.{key}": value for name, model in models.items() for key, value in bench.evaluation(model).items()}
 
 
-@job("a class model", LOGARITHMS)
-def _classes(bench: Bench) -> Values:
-    path = bench.folder / "classes"
-    path.write_text("the 0.75 his\nthe 0.25 her\nto 0.5 from\nto 0.5 under\n", encoding="utf-8")
-    return bench.evaluation(lmgauge.models.read_class_model(_arpa(bench), path))
-
-
 @job("a mixture with estimated weights, and a cache", LOGARITHMS)
 def _mixture(bench: Bench) -> Values:
     mixture = lmgauge.mix([bench.trigrams, bench.bigrams], bench.held_out)

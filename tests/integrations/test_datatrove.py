@@ -131,14 +131,22 @@ def test_two_processes_decide_as_one(model_path: str, tmp_path: Path) -> None:
     assert read(tmp_path / "out2") == alone != {}
 
 
-def test_statistics_are_written_as_datatrove_does(model_path: str, tmp_path: Path) -> None:
+def test_a_step_of_statistics_finds_the_figures(model_path: str, tmp_path: Path) -> None:
+    """As the page on pipelines has it."""
+    from datatrove.data import Document
+    from datatrove.pipeline.stats.base import BaseStats
     from datatrove.utils.stats import MetricStatsDict
 
-    from lmgauge.integrations.datatrove import PerplexityStats
+    from lmgauge.integrations.datatrove import PerplexityFilter
+
+    class FigureStats(BaseStats):  # type: ignore[misc]
+        name = "figures"
+
+        def extract_stats(self, doc: Document) -> dict[str, int | float]:
+            return {"wb3_perplexity": doc.metadata["wb3_perplexity"]}
 
     folder = tmp_path / "stats"
-    step = PerplexityStats(str(folder), model_path, groups_to_compute=["summary", "histogram"], batch_size=16)
-    scored = run(tmp_path, step, tasks=2)
+    run(tmp_path, PerplexityFilter(model_path), FigureStats(str(folder), ["summary"], 3), tasks=2)
     texts = [document["text"] for document in make_documents() if document["text"]]
     expected = lmgauge.Scorer(model_path).score_texts(texts)
     perplexities = [value for row, value in enumerate(expected.sums["wb3"].perplexity) if row not in expected.problems]
@@ -146,41 +154,19 @@ def test_statistics_are_written_as_datatrove_does(model_path: str, tmp_path: Pat
     total = sum(map(MetricStatsDict.from_dict, parts), MetricStatsDict())["summary"]
     assert (total.n, total.min, total.max) == (len(perplexities), min(perplexities), max(perplexities))
     assert total.mean == pytest.approx(sum(perplexities) / len(perplexities))
-    unscored = [json.loads(path.read_text())["summary"]["total"] for path in (folder / "summary/wb3_unscored").iterdir()]
-    assert sum(unscored) == len(expected.problems) > 0
-    assert {path.name for path in (folder / "histogram").iterdir()} >= {"wb3_unseen", "wb3_perplexity__chars"}
-    assert scored["d0"]["metadata"]["wb3_perplexity"] == perplexities[0]
 
 
-def test_a_document_alone_has_the_same_statistics(model_path: str, tmp_path: Path) -> None:
+def test_a_document_alone_and_an_infinite_perplexity(model_path: str, tmp_path: Path) -> None:
     from datatrove.data import Document
 
-    from lmgauge.integrations.datatrove import PerplexityFilter, PerplexityStats
+    from lmgauge.integrations.datatrove import PerplexityFilter
 
-    statistics = PerplexityStats(str(tmp_path), model_path, ("bits", "tokens"), groups_to_compute=["summary"])
-    document = Document("the cat sat", id="1")
-    alone = statistics.extract_stats(document)
-    assert [*alone] == ["wb3_unscored", "wb3_impossible", "wb3_bits", "wb3_tokens"]
-    [scored] = statistics([document])
-    assert scored.metadata == alone
-    assert PerplexityFilter(model_path).filter(document) is True
+    assert PerplexityFilter(model_path).filter(Document("the cat sat", id="1")) is True
     assert PerplexityFilter(model_path, max_perplexity=1).filter(Document("a", id="2")) == (False, "perplexity_above")
-
-
-def test_an_infinite_perplexity_is_counted_and_not_averaged(tmp_path: Path) -> None:
-    from datatrove.data import Document
-
-    from lmgauge.integrations.datatrove import PerplexityFilter, PerplexityStats
-
-    model = str(tmp_path / "mle")
+    model, document = str(tmp_path / "mle"), Document("b a", id="2")
     lmgauge.train("mle", lmgauge.Corpus.from_strings(["a b", "a"]), order=2).save(model)
-    documents = [Document("a b", id="1"), Document("b a", id="2")]
-    step = PerplexityStats(str(tmp_path / "stats"), model, groups_to_compute=["summary"])
-    scored = [document.metadata for document in step(documents)]
-    assert [figures["mle_impossible"] for figures in scored] == [0, 1]
-    assert ["mle_perplexity" in figures for figures in scored] == [True, False]
-    assert PerplexityFilter(model).filter(documents[1]) is True
-    assert documents[1].metadata["mle_perplexity"] == math.inf
+    assert PerplexityFilter(model).filter(document) is True
+    assert document.metadata["mle_perplexity"] == math.inf
 
 
 def test_a_model_for_each_language(model_path: str) -> None:
@@ -196,15 +182,13 @@ def test_a_model_for_each_language(model_path: str) -> None:
     assert documents[1].metadata["score_problem"] == "no model: lang is 'de'"
 
 
-def test_what_is_wrong_is_said(model_path: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_said(model_path: str) -> None:
     from datatrove.data import Document
 
-    from lmgauge.integrations.datatrove import PerplexityFilter, PerplexityStats
+    from lmgauge.integrations.datatrove import PerplexityFilter
 
     with pytest.raises(UsageError, match="batch_size must be a whole number, 1 or more; got 0"):
         PerplexityFilter(model_path, batch_size=0)
-    with pytest.raises(UsageError, match="'ppl' is not a figure of documents"):
-        PerplexityStats(str(tmp_path), model_path, ("ppl",))
     with pytest.raises(UsageError, match="give its path"):
         PerplexityFilter(lmgauge.load_model(model_path))
     with pytest.raises(InputError, match="no text: null"):
@@ -219,7 +203,7 @@ def test_datatroves_own_step_has_the_same_perplexity(tmp_path: Path) -> None:
     kenlm, sentencepiece = pytest.importorskip("kenlm"), pytest.importorskip("sentencepiece")
     from datatrove.pipeline.stats.perplexity_stats import CCNetPerplexityStats
 
-    from lmgauge.integrations.datatrove import PerplexityStats
+    from lmgauge.integrations.datatrove import PerplexityFilter
 
     lines = [re.sub(r"\d", "", line) for line in BOOKS.read_text(encoding="utf-8").splitlines()]
     content = io.BytesIO()
@@ -235,8 +219,7 @@ def test_datatroves_own_step_has_the_same_perplexity(tmp_path: Path) -> None:
     theirs.model._model = kenlm.Model(str(tmp_path / "en.arpa.bin"))
     theirs.model.tokenizer._model = sentencepiece.SentencePieceProcessor(model_proto=content.getvalue())
     scorer = lmgauge.Scorer({"ccnet": tmp_path / "en.arpa.bin"}, scoring=lmgauge.settings.ScoringOptions(**cut))  # type: ignore[arg-type]
-    ours = PerplexityStats(str(tmp_path / "ours"), scorer, groups_to_compute=["summary"])
     documents = [{"id": f"d{row}", "text": "\n".join(lines[row : row + 3])} for row in range(200, 260, 3)]
-    for document in run(tmp_path, theirs, ours, documents=documents).values():
+    for document in run(tmp_path, theirs, PerplexityFilter(scorer), documents=documents).values():
         rounded = document["metadata"]["ccnet_perplexity_wikipedia_en"]
         assert document["metadata"]["ccnet_perplexity"] == pytest.approx(rounded, abs=0.0501)

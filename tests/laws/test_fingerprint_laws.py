@@ -13,7 +13,6 @@ from lmgauge import Corpus
 from lmgauge.base.choices import RESERVED_POLICIES
 from lmgauge.base.errors import LmgaugeError
 from lmgauge.models.combined.cache_model import CacheModel
-from lmgauge.models.combined.class_model import ClassDefinitions, ClassModel
 from lmgauge.models.model_settings import CacheSettings
 from lmgauge.text.vocabulary import Vocabulary
 
@@ -52,10 +51,6 @@ OPTIONS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     },
     "cache": {"order": st.integers(1, 2), "window": st.sampled_from([None, 1, 2]), "reserved": RESERVED},
     "mixture": {"weight": st.sampled_from([0.25, 0.5]), "window": st.sampled_from([None, 1]), "reserved": RESERVED},
-    "classes": {
-        "words": st.sampled_from([(("[x]", 0.5, "zzz"), ("[x]", 0.5, "d")), (("[x]", 0.25, "zzz"), ("[x]", 0.75, "d"))]),
-        "reserved": RESERVED,
-    },
     "spelled": {"reserved": RESERVED},
 }
 """The options of models of each kind: what they may be."""
@@ -67,9 +62,6 @@ def made(kind: str, options: dict[str, Any]) -> lmgauge.LanguageModel:
         return lmgauge.train(options.pop("kind"), TEXT, **options)
     if kind == "spelled":
         return SPELLED.with_reserved(options["reserved"])
-    if kind == "classes":
-        ngram = lmgauge.train("witten-bell", Corpus.from_strings(["a b [x]", "[x] a"]), order=2)
-        return ClassModel(ngram, ClassDefinitions(options["words"])).with_reserved(options["reserved"])
     base = BASE.with_reserved(options["reserved"])
     cache = CacheModel.beside(base, CacheSettings(order=options.get("order", 1), window=options["window"]))
     return (

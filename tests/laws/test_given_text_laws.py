@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.evaluation.evaluate import evaluate
-from lmgauge.models.combined.class_model import ClassDefinitions, ClassModel
 from lmgauge.models.protocol import LanguageModel
 
 TRAINING = ["the cat sat on the mat", "a dog sat on a log", "für das 漢字 the dog ran", "the cat ran  on"]
@@ -35,10 +34,6 @@ MODELS["mixture"] = lmgauge.mix([MODELS["witten-bell, whitespace, eos True"]] * 
 MODELS["union"] = lmgauge.mix(
     [lmgauge.train("witten-bell", Corpus.from_strings(part), order=2) for part in (TRAINING[:2], TRAINING[2:])],
     weights=[0.5, 0.5],
-)
-MODELS["classes"] = ClassModel(
-    MODELS["witten-bell, whitespace, eos True"],  # type: ignore[arg-type]
-    ClassDefinitions((("dog", 0.5, "x"), ("dog", 0.5, "dog"), ("cat", 0.75, "cat"), ("cat", 0.25, "dog"))),
 )
 
 

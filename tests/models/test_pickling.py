@@ -26,21 +26,11 @@ def trained(order: int = 2) -> Any:
     return lmgauge.train("kneser-ney", Corpus.from_strings(TEXT[:2]), order=order)
 
 
-def class_model(folder: Path) -> Any:
-    (folder / "classes").write_text("<animal> 0.5 cat\n<animal> 0.5 dog\n", encoding="utf-8")
-    text = Corpus.from_strings(["the <animal> sat on the mat", "a <animal> sat"])
-    ngram = lmgauge.train("witten-bell", text, order=2, reserved="unk")
-    from lmgauge.models.combined.class_model import read_class_model
-
-    return read_class_model(ngram, folder / "classes")
-
-
 MAKERS: dict[str, Callable[[Path], Any]] = {
     "n-gram": lambda folder: trained(),
     "spelled": lambda folder: lmgauge.spell(trained(), Corpus.from_strings(TEXT)),
     "mixture": lambda folder: lmgauge.mix([trained(), trained(1)], weights=[0.5, 0.5]),
     "cache": lambda folder: lmgauge.cache(trained(), weight=0.25),
-    "classes": class_model,
 }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import json
+import pickle
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lmgauge import Corpus
@@ -127,6 +129,8 @@ SOME_ROLES = st.lists(st.sampled_from(["user", "assistant", "tool"]), min_size=1
 def test_what_is_read_depends_neither_on_the_format_nor_on_the_size_of_blocks(
     conversations: list[list[dict[str, Any]]], roles: list[str], ending: str, block_bytes: int
 ) -> None:
+    scored = [messages for messages in conversations if any(message["role"] in roles for message in messages)]
+    assume(scored)
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder, f"x.{ending}"), [{"said": messages} for messages in conversations])
         files = Corpus.from_files(path, chat="said", roles=roles, block_bytes=block_bytes)
@@ -137,7 +141,6 @@ def test_what_is_read_depends_neither_on_the_format_nor_on_the_size_of_blocks(
     said = [message["content"] for messages in conversations for message in messages if message["role"] in roles]
     assert [turn[0].replace("\r", "") for turn in turns] == [text.replace("\r", "") for text in said]
     assert files.report.bytes == sum(len(turn[0].encode()) for turn in turns)
-    scored = [messages for messages in conversations if any(message["role"] in roles for message in messages)]
     assert (files.report.documents, files.report.without_turns) == (len(scored), len(conversations) - len(scored))
 
 
@@ -218,12 +221,12 @@ BAD = [
     ({"messages": []}, "a conversation without messages"),
     ({"messages": None}, "null is not a list of messages"),
     ({"messages": 3}, "a number is not a list of messages"),
-    ({"messages": {"a": 1}}, " is not a list of messages"),
+    ({"messages": {"a": 1}}, "an object is not a list of messages"),
     ({"messages": "who"}, "not messages, nor JSON: Expecting value"),
     ({"said": SUMS}, "no field 'messages'; the fields are 'said'"),
     ({"messages": ["who"]}, "message 1 is a string, not an object with a role and content"),
     ({"messages": [*SUMS, {"role": "narrator", "content": "x"}]}, "message 8 has the role 'narrator'; roles are system,"),
-    ({"messages": [{"role": ["user"], "content": "x"}]}, "message 1 has the role ['user']; roles are"),
+    ({"messages": [{"role": ["user"], "content": "x"}]}, "message 1 has the role \"['user']\"; roles are"),
     ({"messages": [{"content": "x"}]}, "message 1 has no role; roles are"),
     ({"messages": [{"role": "user"}]}, "message 1 has no content"),
     ({"messages": [{"role": "user", "content": None, "tool_calls": []}]}, "message 1 has no content"),
@@ -298,8 +301,39 @@ def test_text_without_fields_has_no_messages_and_turns_are_not_joined(tmp_path: 
     with pytest.raises(UsageError, match="lines of text have no field 'messages'"):
         Corpus.from_files(tmp_path / "x.txt", chat="messages")
     for corpus in (Corpus.from_conversations([SHARED]), Corpus.from_strings(["a"], as_turn="user")):
-        with pytest.raises(UsageError, match="turns of conversations cannot be joined"):
+        with pytest.raises(UsageError, match="given text and turns of conversations cannot be kept"):
             corpus.joined("\n")
+
+
+def test_a_text_in_which_nobody_speaks_who_is_scored_is_refused() -> None:
+    for messages, roles in ((SUMS[:2], "assistant"), (SUMS[:3], ["assistant", "tool"])):
+        with pytest.raises(InputError, match="no conversation of the text has a turn with content of assistant"):
+            list(Corpus.from_conversations([messages], roles=roles))
+
+
+def test_a_text_of_conversations_can_be_pickled_and_copied() -> None:
+    corpus = Corpus.from_conversations(RECORDS)
+    assert read(pickle.loads(pickle.dumps(corpus))) == read(corpus) == read(corpus.in_blocks(1))
+
+
+def test_members_that_json_has_not_are_kept_for_templates_and_part_of_the_fingerprint(tmp_path: Path) -> None:
+    days = [datetime.date(2026, 1, day) for day in (1, 2)]
+    texts = []
+    for day in days:
+        table = pa.table({"messages": [[{"role": "assistant", "content": "x", "on": day}]]})
+        pq.write_table(table, tmp_path / f"{day}.parquet")
+        texts.append(Corpus.from_files(tmp_path / f"{day}.parquet", chat="messages"))
+        ((_, _, conversation, _),) = read(texts[-1])
+        assert conversation.messages[0]["on"] == day
+    assert texts[0].report.sha256 != texts[1].report.sha256
+
+
+def test_messages_nested_too_deep_are_a_bad_record(tmp_path: Path) -> None:
+    deep = '{"messages": [{"role": "assistant", "content": "\\r", "name": ' + "[" * 800 + "]" * 800 + "}]}\n"
+    (tmp_path / "x.jsonl").write_text(deep + json.dumps(RECORDS[2]) + "\n", encoding="utf-8")
+    corpus = Corpus.from_files(tmp_path / "x.jsonl", chat="messages", errors="skip")
+    assert [text for text, *_ in read(corpus)] == ["Hello"]
+    assert corpus.report.unusable == 1
 
 
 def test_a_generator_is_read_once_and_says_so() -> None:
@@ -308,5 +342,5 @@ def test_a_generator_is_read_once_and_says_so() -> None:
     assert not corpus.rereadable
     with pytest.raises(UsageError, match="there are more texts than groups"):
         list(Corpus.from_conversations([SHARED, SHARED], groups=["x"]))
-    with pytest.raises(InputError, match="cannot be written as JSON"):
-        list(Corpus.from_conversations([[{"role": "user", "content": "x", "at": object()}]]))
+    arrays = np.array([SHARED[0], SHARED[1]], object), (message for message in SHARED)  # as data frames have them
+    assert [text for text, *_ in read(Corpus.from_conversations(arrays))] == ["Hello", "Hello"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from lmgauge.api import inputs
-from lmgauge.api.inputs import PATHS, Models, PathLike, Text, corpus_of, listed, opened
+from lmgauge.api.inputs import PATHS, Models, PathLike, Text, corpus_of, listed, opened, training_text
 from lmgauge.base.declaration import settings, verb
 from lmgauge.base.errors import InputError
 from lmgauge.base.option_numbers import Bounds, Count
@@ -113,7 +113,7 @@ def baseline(
     from lmgauge.evaluation.baselines import LADDER_FILE, is_ladder_folder, ladder_of
     from lmgauge.evaluation.diagnosis.compressors import compressed
 
-    training, scored = (corpus_of(text, reading, alone=False) for text in (train, test))
+    training, scored = training_text(train, reading), corpus_of(test, reading, alone=False)
     inputs.refuse_field(reading, training, scored)
     training.without_given("training").refuse_once("the training text is read several times")
     scored.refuse_once("the test text is read several times")
@@ -179,7 +179,7 @@ def your_rungs(models: Models, scored: Corpus, rungs: NgramRungs, folder: Path |
             evaluation, costs = of_run(opened(model), scored)
             yield rung_of(replace(evaluation, model=free(key or evaluation.model)), costs, "your run", own=True)
         else:
-            (one,), (named,) = inputs.named_models([model])
+            (one,), (named,) = inputs.named_models([model], None, scored)
             name = free(key or named)
             say_progress(f"{name}: scoring")
             yield measure(one, name, "your model", scored, folder, own=True, threads=rungs.threads, scoring=ScoringOptions())

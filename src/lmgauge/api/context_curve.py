@@ -83,7 +83,7 @@ def context_curve(
         raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
     if scoring.context is not None or scoring.stream:
         raise UsageError("contexts already set how much the model sees: leave the context out")
-    corpus = corpus_of(text, reading).without_given("a curve of contexts")
+    corpus = corpus_of(text, reading).without_given("a curve of contexts", whole=True)
     refuse_output(per_context, [model], corpus, option="--per-context", rows=True)
     (network,), (name,) = named_models([model], replace(scoring, stride=None))
     networks = _with_lengths(network, lengths, step)

@@ -28,7 +28,6 @@ def convert(
     tokenizer: str = "whitespace",
     normalizer: NormalizerName | None = None,
     reserved: ReservedPolicy | None = None,
-    classes: PathLike | None = None,
     form: KenlmForm = KenlmForm(),
     **fields: Any,
 ) -> None:
@@ -45,7 +44,6 @@ def convert(
         normalizer: normalization before that; ccnet: lower case, no accents, 0 for digits, ASCII punctuation.
         reserved: what a <unk> in texts scored later means; refuse: stop, escape: an ordinary word, unk: the unknown word,
             as for ARPA files if not given.
-        classes: file with the words of the classes; of a class-based model of SRILM, whose target is a folder.
         form: how a binary file of KenLM is laid out.
         fields: those of `form`, by name.
 
@@ -55,14 +53,12 @@ def convert(
     Shell:
         lmgauge convert kn5/ kn5.arpa.gz
         lmgauge convert theirs.arpa theirs/
-        lmgauge convert class.arpa class/ --classes class.txt
         lmgauge convert kn5/ kn5.binary --trie --quantize 8,8
     """
     from pathlib import Path
 
     from lmgauge.base.files import refuse_replacing
     from lmgauge.base.progress import say_progress
-    from lmgauge.models.combined.class_model import read_class_model
     from lmgauge.models.combined.mixture.model import MixtureModel
     from lmgauge.models.combined.spelling.model import SpelledModel
     from lmgauge.models.ngram.arpa_reader import read_arpa
@@ -72,7 +68,7 @@ def convert(
     from lmgauge.text.tokenizers import make_tokenizer
 
     path, target, spelled = Path(source), os.fspath(target), None
-    refuse_replacing({"TARGET": target}, [source] if classes is None else [source, classes])
+    refuse_replacing({"TARGET": target}, [source])
     form.check_name(target)
     say_progress(f"reading {source}")
     if path.is_file():
@@ -93,11 +89,6 @@ def convert(
     if reserved is not None:
         model = model.with_reserved(reserved)
     say_progress(f"writing {target}")
-    if classes is not None:
-        if form != KenlmForm() or target.endswith(_FILES):
-            raise UsageError(f"{target}: a class-based model is a folder, which holds the n-grams and the classes")
-        read_class_model(model, os.fspath(classes)).save(target)
-        return
     if spelled is not None:
         if model.tokenizer.fingerprint == spelled.tokenizer.fingerprint and not target.endswith(_FILES):
             spelled.around(model).save(target)

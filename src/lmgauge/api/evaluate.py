@@ -228,22 +228,33 @@ def perplexity(model: Model, texts: Iterable[str] | str) -> float:
 def score_text(model: Model, text: str) -> ScoredText: ...  # type: ignore[overload-overlap]  # a str is an Iterable
 @overload
 def score_text(model: Model, text: Iterable[str]) -> ScoredTexts: ...
-def score_text(model: Model, text: str | Iterable[str]) -> ScoredText | ScoredTexts:
-    """Score one string or several, token by token; see `ScoredText`.
+@overload
+def score_text(model: Model, *, messages: Sequence[Mapping[str, Any]], roles: str | Sequence[str] = ...) -> ScoredTexts: ...
+def score_text(
+    model: Model,
+    text: str | Iterable[str] | None = None,
+    *,
+    messages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
+    roles: str | Sequence[str] = ("assistant",),
+) -> ScoredText | ScoredTexts:
+    """Score one string or several, or the turns of a conversation, token by token; see `ScoredText`.
 
-    Each string is one segment; a newline within it is a character like any other.
+    Each string is one segment; a newline within it is a character like any other. So is the content of each turn.
 
     Args:
         model: a model, or the path of one.
         text: a string, or strings: a list, a generator, a column of a data frame.
+        messages: a conversation in place of strings, as in `[{"role": "user", "content": "Hi"}, ...]`; or a record of
+            "messages" and "tools".
+        roles: whose turns of it are scored.
 
     Returns:
         Tokens with natural logs, byte spans and totals; for several strings a list that becomes a data frame.
 
     Raises:
-        InputError: a string cannot be used as text.
+        InputError: a string or a message cannot be used as text.
         ModelFileError: the model cannot be loaded.
-        UsageError: something else than a model or strings, or strings that are the names of files.
+        UsageError: something else than a model or strings, or strings that are the names of files; or text and messages.
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -251,8 +262,15 @@ def score_text(model: Model, text: str | Iterable[str]) -> ScoredText | ScoredTe
         >>> [round(item.perplexity, 4) for item in score_text(model, ["a b", "b"])]
         [2.4662, 3.873]
     """
+    from lmgauge.models.scored_text import ScoredTexts, score_segments
     from lmgauge.models.scored_text import score_text as _score_text
+    from lmgauge.text.documents import Corpus
 
+    if messages is not None and text is None:
+        turns = Corpus.from_conversations([messages], roles=roles)
+        return ScoredTexts(tuple(score_segments(inputs.loaded(model, None, turns), turns)))
+    if text is None or messages is not None:
+        raise UsageError('give text or messages, as in score_text(model, "the cat sat")')
     inputs.strings(text)  # refuses what is not text, in words
     return _score_text(inputs.loaded(model), text)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, Union, cast
 
-from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS
+from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS, Role
 from lmgauge.base.declaration import chosen
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.remote.addresses import PATHS as PATHS
@@ -84,6 +84,13 @@ def load_models(
         )
     show_speed(loaded)
     return loaded
+
+
+def refuse_framed(models: Iterable[LanguageModel], corpus: Corpus | None) -> None:
+    """Refuse conversations where a network would score their contents alone, out of its chat template."""
+    odd = next((one for one in models if corpus is not None and corpus.roles and one.framed().raw is not None), None)
+    if odd is not None:
+        raise UsageError(f"{odd.label} has a chat template, which a mixture does not set turns into: give it plain text")
 
 
 def _follows_rules(model: object) -> TypeGuard[NetworkModel]:
@@ -211,6 +218,13 @@ def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: 
     return corpus
 
 
+def training_text(train: Text, reading: ReadingOptions) -> Corpus:
+    """Return the training text beside a test that is read alike; plain text may stand beside conversations."""
+    corpus = corpus_of(train, replace(reading, chat=None, roles=ReadingOptions.roles), alone=False)
+    is_plain = all(source.format == "text" for source in corpus.sources)
+    return corpus if reading.chat is None or is_plain else corpus_of(train, reading, alone=False)
+
+
 def text_read(text: Text | None, reading: ReadingOptions) -> Corpus | None:
     """Return the text that was scored, if it is given."""
     for name in chosen(reading) if text is None else ():
@@ -225,7 +239,7 @@ def refuse_field(reading: ReadingOptions, *corpora: Corpus | None) -> None:
         raise UsageError("field names a field of records, and the text is plain; leave it out, or say the format")
 
 
-def strings(texts: Iterable[str] | str) -> Corpus:
+def strings(texts: Iterable[str] | str, as_turn: Role | None = None) -> Corpus:
     """Return strings as a corpus, each a segment: one string, a list, a generator, a column of a data frame."""
     from lmgauge.base.paths import refuse_file_names
     from lmgauge.text.documents import Corpus
@@ -237,7 +251,7 @@ def strings(texts: Iterable[str] | str) -> Corpus:
         raise UsageError(
             f'texts are strings, not {type(texts).__name__}: give a string or several, as in ["the cat sat", "the dog sat"]'
         )
-    return Corpus.from_strings([texts] if isinstance(texts, str) else texts)
+    return Corpus.from_strings([texts] if isinstance(texts, str) else texts, as_turn=as_turn)
 
 
 def one_text(text: Text | None, texts: Iterable[str] | str | None, reading: ReadingOptions = ReadingOptions()) -> Corpus:
@@ -247,9 +261,9 @@ def one_text(text: Text | None, texts: Iterable[str] | str | None, reading: Read
     if texts is None or text is not None:
         which = "neither text nor texts is" if text is None else "both text (files) and texts (strings) are"
         raise UsageError(f"{which} given: write {_CALLS}")
-    for name in chosen(reading):
+    for name in chosen(replace(reading, as_turn=None)):
         raise UsageError(f"{name} is for files: for strings write Corpus.from_strings(texts, documents=[...])")
-    return strings(texts)
+    return strings(texts, reading.as_turn)
 
 
 # -- runs ---------------------------------------------------------------------------------------------------------------

@@ -98,6 +98,7 @@ def mix(
     paths = inputs.refuse_twice(models)
     refuse_output(output, models, corpus, folder="" if static else "a mixture that is not --static")
     components = inputs.load_models(models, scoring)
+    inputs.refuse_framed(components, corpus)
     if len(components) > 1:
         names = paths if len(paths) == len(models) else None
         mixture: Any = mixture_of(components, weights, corpus, names=names, threads=threads)
@@ -173,6 +174,7 @@ def cache(
     corpus = None if held_out is None else corpus_of(held_out, reading)
     refuse_output(output, [model], corpus, folder="a model with a cache")
     base, around = parted(loaded(model, scoring))  # what adapts is which words come, not their spelling
+    inputs.refuse_framed([base], corpus)
     shares = _WEIGHT if weight is None and corpus is None else weight
     weights = None if shares is None else (1 - shares, shares)
     mixture = mixture_of([base, CacheModel.beside(base, memory)], weights, corpus, threads=threads)

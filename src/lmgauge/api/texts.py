@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import PathLike, Text, corpus_of, opened, refuse_field, refuse_output, text_of
+from lmgauge.api.inputs import PathLike, Text, corpus_of, opened, refuse_field, refuse_output, text_of, training_text
 from lmgauge.base.choices import DEFAULT_FRACTIONS, DEFAULT_SEED, SplitBy
 from lmgauge.base.declaration import chosen, verb
 from lmgauge.base.errors import UsageError
@@ -63,7 +63,7 @@ def split(
     """
     from lmgauge.text.split import write_split
 
-    corpus = corpus_of(text, reading).without_given("split")
+    corpus = corpus_of(text, reading).without_given("split", whole=True)
     if by is None and reading.group != ReadingOptions.group:
         by = "group"
     elif by is None and reading.document is not None:
@@ -123,7 +123,7 @@ def overlap(
     from lmgauge.text.overlap.find import write_clean as write
 
     stored = None if run is None else opened(run)
-    training = corpus_of(train, replace(reading, group=ReadingOptions.group), alone=False)
+    training = training_text(train, replace(reading, group=ReadingOptions.group))
     if test is not None and (stored is None or chosen(reading)):
         corpus = corpus_of(test, reading, alone=False)
     elif stored is None:
@@ -135,6 +135,8 @@ def overlap(
         corpus = known
     refuse_field(reading, training, corpus)
     refuse_output(write_clean, (), training, corpus, run, option="--write-clean")
+    if write_clean is not None:
+        corpus.without_given("a clean test", whole=True)
     if stored is not None:
         corpus.refuse_once("--run reads the test twice")
         stored = about(stored, corpus)
@@ -203,5 +205,5 @@ def select_documents(
     )
     refuse_field(reading, documents, wanted)
     for name, corpus in (("the pool", documents), ("the target", wanted)):
-        corpus.without_given("a selection").refuse_once(f"{name} is read several times")
+        corpus.without_given("a selection", whole=True).refuse_once(f"{name} is read several times")
     return select(documents, wanted, None if output is None else os.fspath(output), settings, threads=threads)

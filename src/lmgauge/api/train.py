@@ -177,7 +177,7 @@ def spell(
 
     Args:
         model: a model of words or characters that predicts the ends of lines and has an `<unk>`, or its path: an n-gram
-            model, one of classes, a network, a mixture of such, an ARPA file or a binary of KenLM.
+            model, a network, a mixture of such, an ARPA file or a binary of KenLM.
         train: text to learn from, preferably the training text of the model; a path, several, or from Python a
             `Corpus`. Only its words and its white space count.
         output: folder to write; the model's own folder gets the speller added (the command's default).

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, opened, refuse_field, text_of
+from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, opened, refuse_field, text_of, training_text
 from lmgauge.base.choices import OverlapUnit
 from lmgauge.base.declaration import chosen, settings, verb
 from lmgauge.base.errors import InputError, UsageError
@@ -313,7 +313,7 @@ def audit(
         corpus = stored.corpus() if text is None else text_of([stored], text)
     else:
         corpus = None if text is None else corpus_of(text, reading, alone=False)
-    training = None if train is None else corpus_of(train, reading, alone=False)
+    training = None if train is None else training_text(train, reading)
     refuse_field(reading, training, None if stored is not None else corpus)
     overlap = None if corpus is None else _contamination(training, corpus, checks, overlap_unit, threads)
     if model is None:

@@ -55,14 +55,16 @@ def imported(path: str) -> Any:
 
 OF_SEGMENTS = "group document id given boundary keep"
 """Ways to read that say nothing where only the words of a text are wanted."""
+OF_TURNS = "chat roles as_turn"
+"""Ways to read conversations, for commands that would take their turns apart."""
 OF_EVALUATION = "protocol devices processes"
 """Ways to score that only evaluations know."""
 _ERRORS = "lowercase remove_punctuation expand_contractions substitutions whisper format align top"
-_SYSTEMS = """verbs: tasks.score_files cli.tasks.Printing
+_SYSTEMS = f"""verbs: tasks.score_files cli.tasks.Printing
     arguments: files
     show: reference field id group document significance width score_only
     hide: threads
-    without: hypotheses references sources gold predicted given keep boundary
+    without: hypotheses references sources gold predicted given keep boundary {OF_TURNS}
     metavars: files=REFERENCE HYPOTHESES...
     required: files"""
 _TRANSLATIONS = f"""without: align top
@@ -76,7 +78,7 @@ Train
     verbs: train_neural
     stdin: texts
     show: order tokenizer vocabulary min_count interpolate memory resume preset epochs
-    without: {OF_SEGMENTS} paper initializer_range sum_over_steps html tables
+    without: {OF_SEGMENTS} as_turn paper initializer_range sum_over_steps html tables
     metavars: kind=KIND
     required: output
   mix [models.mix]: Mix models, with weights estimated on held-out text.
@@ -89,12 +91,12 @@ Train
     guesses: characters oov open-vocabulary speller spelling unk
     arguments: model
     show: order max_count field format
-    without: {OF_SEGMENTS} html tables
+    without: {OF_SEGMENTS} as_turn html tables
   prune [models.prune]: Drop the n-grams that matter least to a model.
     guesses: compress shrink trim
     arguments: model
     show: field format
-    without: {OF_SEGMENTS} html
+    without: {OF_SEGMENTS} as_turn html
     required: output
   cache [models.cache]: Make a model adapt to the text it scores.
     guesses: adapt dynamic
@@ -120,7 +122,7 @@ Measure
   baseline: Show what a network must beat: compressors and n-grams.
     guesses: baselines compressors gzip ladder xz zstd
     show: order character_order memory threads field
-    without: group id given boundary keep
+    without: group id given boundary keep as_turn
     metavars: models=RUN|MODEL, output=DIR
   merge: Merge shards into one result.
     guesses: combine gather join reduce shard shards
@@ -151,7 +153,7 @@ Measure
     guesses: contamination decontaminate dedup leak
     arguments: train
     show: overlap_unit n near fold passages field
-    without: document id given boundary keep
+    without: document id given boundary keep as_turn
     metavars: train=TRAIN... TEST
   pairs: Measure how often models prefer the good text of minimal pairs.
     guesses: blimp minimal-pairs syntaxgym
@@ -187,7 +189,7 @@ Corpora
     guesses: moore-lewis xenc choose data-selection
     arguments: pool
     show: share max_difference order field
-    without: {OF_SEGMENTS}
+    without: {OF_SEGMENTS} {OF_TURNS}
 
 Compare
   compare [runs.compare]: Check whether results may be compared and whether their difference is real.
@@ -259,7 +261,7 @@ Tools
     without: html
   split: Split text into train, validation and test; a seed gives the same split on every machine.
     show: unit field group document
-    without: id given keep boundary html
+    without: id given keep boundary {OF_TURNS} html
     metavars: text=TEXT..., by=[group|document]
 """
 

@@ -1,35 +1,28 @@
-"""Steps for datatrove: a filter and statistics, for its pipelines on this machine, Slurm or Ray."""
+"""A step for datatrove: a filter, for its pipelines on this machine, Slurm or Ray."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
-from lmgauge.base.errors import MissingExtraError, UsageError
+from lmgauge.base.errors import MissingExtraError
 from lmgauge.base.option_numbers import check_whole
-from lmgauge.filtering.documents import FIGURES, Documents, DocumentScores, label_of
+from lmgauge.filtering.documents import Documents, DocumentScores, label_of
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
-from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
+from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath
 
 try:
-    from datatrove.data import Document, DocumentsPipeline
-    from datatrove.io import DataFolderLike
+    from datatrove.data import Document
     from datatrove.pipeline.filters.base_filter import BaseFilter
-    from datatrove.pipeline.stats.base import BaseStats
-    from datatrove.pipeline.stats.config import GROUP
     from datatrove.pipeline.writers.disk_base import DiskWriter
-    from datatrove.utils.batching import batched
 except ImportError as error:
     raise MissingExtraError("datatrove", extra="datatrove") from error
 
-__all__ = ["PerplexityFilter", "PerplexityStats"]
+__all__ = ["PerplexityFilter"]
 
 BATCH = 256
 """Documents scored at a time."""
-UNSCORED = "unscored"
-IMPOSSIBLE = "impossible"
 
 
 class PerplexityFilter(BaseFilter):  # type: ignore[misc]
@@ -39,7 +32,8 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
     where there is no figure; `score_problem`, None or why there is none; and `NAME_bucket`, where rules make buckets. The
     reasons are those of `lmgauge filter` with underscores (`perplexity_above`): datatrove counts them as `dropped_...`, and
     `filter_reason` has them where documents are excluded. The statistics of the step have the bits, bytes and tokens scored,
-    and how many documents were judged by the percentiles of all, as their group has none of its own.
+    and how many documents were judged by the percentiles of all, as their group has none of its own. Without rules it drops
+    what cannot be scored, and nothing else: a step of statistics behind it finds the figures in the metadata.
 
     Example:
         >>> import tempfile, lmgauge
@@ -80,7 +74,8 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
             ModelFileError: a model cannot be loaded; raised by a worker.
             UsageError: a model is in memory; or models, rules and percentiles do not fit together, raised by a worker.
         """
-        super().__init__(exclusion_writer, _at_least_one(batch_size))
+        check_whole("batch_size", batch_size, 1)
+        super().__init__(exclusion_writer, batch_size)
         self.documents = DocumentFilter(model, FilterRules(**rules), percentiles)
 
     def filter(self, doc: Document) -> bool | tuple[bool, str]:
@@ -130,107 +125,6 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
             self.stat_update(f"{name}_tokens", value=int(sums.events.sum()), unit="batch")
 
 
-class PerplexityStats(BaseStats):  # type: ignore[misc]
-    """Statistics of perplexity and other figures, in the files of datatrove's own steps of statistics.
-
-    The statistics are `NAME_perplexity` and those of the other `figures`, by the names of models; `NAME_impossible`, 1 for a
-    document with an event of probability zero, whose perplexity is infinite and not in the statistics, and `NAME_unscored`,
-    1 for a document that cannot be scored, which has no figures. The metadata of documents get them as well.
-
-    Example:
-        >>> import tempfile, lmgauge
-        >>> from datatrove.data import Document
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
-        ...     path = model.save(f"{folder}/lap2")
-        ...     step = PerplexityStats(f"{folder}/stats", f"{folder}/lap2", groups_to_compute=["summary"])
-        ...     [document] = step([Document("a b", id="1")])
-        >>> round(document.metadata["lap2_perplexity"], 4)
-        2.4662
-    """
-
-    name = "📏 lmgauge perplexity stats"
-
-    def __init__(
-        self,
-        output_folder: DataFolderLike,
-        model: ModelOrScorer,
-        figures: tuple[str, ...] = ("perplexity", "bits_per_byte", "unseen"),
-        *,
-        groups_to_compute: list[GROUP] | None = None,
-        histogram_round_digits: int = 3,
-        batch_size: int = BATCH,
-    ) -> None:
-        """Take the decisions; the workers load the models.
-
-        Args:
-            output_folder: where the statistics are written.
-            model: as for `PerplexityFilter`.
-            figures: `bits`, `bits_per_byte`, `perplexity`, `tokens`, `unseen`.
-            groups_to_compute: `summary`, `histogram`, `fqdn`, `suffix`; all if None. The last two need a `url` in the
-                metadata.
-            histogram_round_digits: of the values in histograms.
-            batch_size: documents scored at a time; no figure depends on it.
-
-        Raises:
-            ModelFileError: a model cannot be loaded; raised by a worker.
-            UsageError: a model is in memory, or a figure is unknown.
-        """
-        super().__init__(output_folder, groups_to_compute, histogram_round_digits)
-        for figure in figures:
-            if figure not in FIGURES:
-                raise UsageError(f"{figure!r} is not a figure of documents (they are {', '.join(FIGURES)})")
-        self.scorer, self.figures, self.batch_size = sendable_scorer(model), tuple(figures), _at_least_one(batch_size)
-        self._current: tuple[Document, dict[str, int | float]] | None = None
-
-    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
-        """Yield the documents with their figures, and write the statistics at the end.
-
-        Args:
-            data: documents.
-            rank: of this task.
-            world_size: number of tasks.
-
-        Raises:
-            InputError: a document cannot be scored, and errors are to "fail".
-        """
-        yield from super().run(self._scored_ahead(data), rank, world_size)
-
-    def _scored_ahead(self, data: DocumentsPipeline) -> Iterator[Document]:
-        for batch in batched(data, self.batch_size):
-            with self.track_time():
-                statistics = self._statistics(batch)
-            for doc, own in zip(batch, statistics, strict=True):
-                self._current = doc, own
-                yield doc
-
-    def extract_stats(self, doc: Document) -> dict[str, int | float]:
-        """Return the statistics of a document.
-
-        Args:
-            doc: to be scored, unless it is the one that was scored ahead.
-
-        Raises:
-            InputError: it cannot be scored, and errors are to "fail".
-        """
-        if self._current is not None and self._current[0] is doc:
-            return self._current[1]
-        return self._statistics([doc])[0]
-
-    def _statistics(self, batch: list[Document]) -> list[dict[str, int | float]]:
-        scores = _scored(self.scorer, batch)
-        rows: list[dict[str, int | float]] = []
-        for row, figures in enumerate(_figures(scores)):
-            own: dict[str, int | float] = {}
-            for name, sums in scores.sums.items():
-                own[f"{name}_{UNSCORED}"] = int(row in scores.problems)
-                own[f"{name}_{IMPOSSIBLE}"] = int(sums.zeros[row] > 0)
-                values = {key: figures[key] for key in (f"{name}_{figure}" for figure in self.figures)}
-                own |= {key: value for key, value in values.items() if value is not None and math.isfinite(value)}
-            rows.append(own)
-        return rows
-
-
 def _scored(scorer: Scorer, batch: list[Document]) -> DocumentScores:
     by = scorer.settings.by
     values = None if by is None else [label_of(doc.metadata.get(by)) for doc in batch]
@@ -243,8 +137,3 @@ def _figures(scores: DocumentScores) -> Iterator[dict[str, Any]]:
     for row, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
         scored = row not in scores.problems
         yield {name: value if scored and value == value else None for name, value in zip(columns, values, strict=True)}
-
-
-def _at_least_one(batch_size: int) -> int:
-    check_whole("batch_size", batch_size, 1)
-    return batch_size

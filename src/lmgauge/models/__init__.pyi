@@ -1,7 +1,5 @@
 """The public names of this room, and their homes."""
 
-from lmgauge.models.combined.class_model import ClassModel as ClassModel
-from lmgauge.models.combined.class_model import read_class_model as read_class_model
 from lmgauge.models.combined.mixture.model import MixtureModel as MixtureModel
 from lmgauge.models.combined.spelling.model import SpelledModel as SpelledModel
 from lmgauge.models.network.torch.architectures import register_architectures as register_architectures

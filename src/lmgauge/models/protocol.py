@@ -33,7 +33,6 @@ T = TypeVar("T")
 NGRAM_MODEL_TYPE = "lmgauge-ngram"
 MIXTURE_MODEL_TYPE = "lmgauge-mixture"
 CACHE_MODEL_TYPE = "lmgauge-cache"
-CLASS_MODEL_TYPE = "lmgauge-class-ngram"
 SPELLING_FOLDER = "spelling"
 """Inside the folder of a model: how its unseen words are spelled."""
 OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
@@ -163,6 +162,10 @@ class Traits(Protocol):
     def framed(self) -> LanguageModel:
         """Return the same model for the turns of conversations: itself where the contents alone are its text."""
         return cast("LanguageModel", self)
+
+    def count_events(self, block: Segments) -> NDArray[np.int64] | None:
+        """Return how many events each segment has, int64 [segments]; None where they are what its tokenizer makes."""
+        return None
 
     @default
     def raw(self) -> LanguageModel | None:

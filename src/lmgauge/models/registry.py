@@ -39,7 +39,6 @@ MODELS = Plugins(
     "models",
     """
     lmgauge-cache = lmgauge.models.combined.cache_model:load_cache
-    lmgauge-class-ngram = lmgauge.models.combined.class_model:load_class_model
     lmgauge-mixture = lmgauge.models.combined.mixture.model:load_mixture
     lmgauge-ngram = lmgauge.models.registry:load_ngrams
     .arpa = lmgauge.models.registry:load_ngrams

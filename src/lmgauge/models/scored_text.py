@@ -323,7 +323,12 @@ def _of_many(model: LanguageModel, texts: list[str], many: ScoredMany) -> Iterat
 def _the_long_way(model: LanguageModel, texts: Iterable[str]) -> list[ScoredText]:
     from lmgauge.text.documents import Corpus
 
-    blocks, scored = tee(Corpus.from_strings(texts))
+    return score_segments(model, Corpus.from_strings(texts))
+
+
+def score_segments(model: LanguageModel, corpus: Iterable[Segments]) -> list[ScoredText]:
+    """Score each segment of a text, token by token."""
+    blocks, scored = tee(corpus)
     batches = model.score(scored, spans=True)
     return [item for block, batch in zip(blocks, batches, strict=True) for item in _items(block, batch)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -43,17 +43,17 @@ class Reader(RecordReader):
     """Reads the rows of a Parquet file, a part of a row group at a time; only the columns that are asked for, or all."""
 
     def blocks(self, block_bytes: int, *, to_nul: bool = False, keep_bom: bool = False) -> Iterator[RawBlock]:
-        wanted = self.fields.wanted
-        return self._tables(block_bytes, None if self.fields.whole else sorted(set(wanted)), wanted)
+        wanted = {self.fields.text, *self.fields.others} - {None}
+        return self._tables(block_bytes, None if self.fields.whole else sorted(map(str, wanted)))
 
-    def _tables(self, block_bytes: int, columns: list[str] | None, wanted: Sequence[str] = ()) -> Iterator[RawBlock]:
+    def _tables(self, block_bytes: int, columns: list[str] | None, *, rows: bool = False) -> Iterator[RawBlock]:
         import pyarrow as pa
 
         try:
             with file_errors(self.source), open_parquet(self.source.path, self.source.state, columns) as file:
                 names = file.schema_arrow.names
-                odd = next((name for name in wanted if names.count(name) != 1 and self.fields.needs(name, names)), None)
-                if odd is not None:
+                odd = next((name for name in self.fields.columns(names) if names.count(name) != 1), None)
+                if odd is not None and not rows:
                     raise InputError(f"{self.source.name}: {self.fields.missing(odd, names, what='column')}")
                 yield from self._batches(file, block_bytes, columns)
         except (pa.ArrowException, UnicodeDecodeError) as error:  # the latter: a name in other bytes
@@ -101,7 +101,7 @@ class Reader(RecordReader):
         return Records(self.source.name, numbers, texts, values, problems, table)
 
     def rows(self) -> Iterator[Row]:
-        for block in self._tables(BLOCK_BYTES, None):
+        for block in self._tables(BLOCK_BYTES, None, rows=True):
             columns = {name: values_of(block.content[name]) for name in block.content.column_names}
             for row in range(len(block.content)):
                 yield Row(block.first + row, {name: values[row] for name, values in columns.items()})

@@ -81,14 +81,10 @@ class Fields(NamedTuple):
     # for fields without which a record cannot be used, the option that names another one
     options: Mapping[str, str] = {}
 
-    @property
-    def wanted(self) -> tuple[str, ...]:
-        """Return the columns of a table that are read."""
-        return self.others if self.text is None else (self.text, *self.others)
-
-    def needs(self, name: str, known: Sequence[str]) -> bool:
-        """Return whether a column is read of a table that has some: where options name fields, others may be absent."""
-        return name in known or name in self.options or not self.options
+    def columns(self, known: Sequence[str]) -> list[str]:
+        """Return which columns of a table are read: where options name fields, others may be absent."""
+        named = (name for name in (self.text, *self.others) if name is not None)
+        return [name for name in named if name in known or name in self.options or not self.options]
 
     def missing(self, name: str, known: Sequence[str], *, what: str = "field") -> str:
         """Return a sentence about a field or column that is not there, or is not the only one of its name."""

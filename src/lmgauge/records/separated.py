@@ -99,7 +99,7 @@ class Reader(ReaderOfLines):
         cells = next(self._cells([first]), [])
         if isinstance(cells, str):
             raise self.bad(1, cells)
-        self._columns = [name for name in self.fields.wanted if self.fields.needs(name, cells)]
+        self._columns = self.fields.columns(cells)
         wanted = [(name, column_number(name)) for name in self._columns]
         self._places = [self._place(cells, name) if at is None else at for name, at in wanted]
         self._width, self._names = len(cells), first if any(at is None for _, at in wanted) else None

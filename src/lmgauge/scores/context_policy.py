@@ -142,7 +142,7 @@ class ContextPolicy:
         bos_each: every window begins with the BOS token, in the place of the first token it would show.
         given: how text that is given before each segment is cut from it; None where no text is given, and for models, which
             it is not a property of.
-        template: six digits of the digest of the chat template and its arguments; "" where there is none.
+        template: six digits of the digest of the chat template and its arguments, and these; "" where there is none.
         framing: what the template puts between the turns is scored, too.
         turns: the roles whose turns are the segments, joined by +; "" where the text is no conversation.
 

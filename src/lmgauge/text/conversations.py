@@ -7,7 +7,7 @@ the content of its message; what a chat template puts around it is the model's b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -17,12 +17,10 @@ from lmgauge.base.json_text import from_json
 from lmgauge.records.jsonl import kind_of
 from lmgauge.records.records import find_problem, utf8, what_is_wrong
 from lmgauge.text.cleaning import Place, clean_lines
-from lmgauge.text.segments import TextReport
+from lmgauge.text.segments import Segments, TextReport
 
-_OTHER_NAMES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant", "bard": "assistant"}
-_OTHER_NAMES |= {"model": "assistant", "observation": "tool"}
+_OTHER_NAMES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "model": "assistant", "observation": "tool"}
 _KEYS = {"from": "role", "value": "content"}
-_CALLS = ("tool_calls", "function_call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Conversation:
 
     def to_json(self) -> bytes:
         """Return the conversation as JSON, the same for the same content."""
-        return utf8(json.dumps([self.messages, self.tools], ensure_ascii=False, sort_keys=True))
+        return utf8(json.dumps([self.messages, self.tools], ensure_ascii=False, sort_keys=True, default=str))
 
     def cleaned(self, errors: str, report: TextReport) -> Conversation:
         """Return the conversation with all of its strings cleaned, as the text of a file is."""
@@ -80,9 +78,10 @@ class Turn(NamedTuple):
         return self.conversation.messages[self.at]
 
 
-def lone_turns(texts: Iterable[bytes], role: str) -> list[Turn]:
-    """Return texts as messages, each in a conversation of its own."""
-    return [Turn(Conversation(({"role": role, "content": text.decode()},)), 0) for text in texts]
+def lone_turns(segments: Segments, role: str) -> list[Turn]:
+    """Return segments as messages, each in a conversation of its own."""
+    texts = (segments.text(i).decode() for i in range(len(segments)))
+    return [Turn(Conversation(({"role": role, "content": text},)), 0) for text in texts]
 
 
 def conversation_of(value: object, tools: object = None) -> Conversation:
@@ -93,7 +92,7 @@ def conversation_of(value: object, tools: object = None) -> Conversation:
     """
     held = _parsed(value)
     if isinstance(held, dict):
-        tools, held = held.get("tools", tools), _parsed(held.get("messages"))
+        tools, held = held.get("tools", tools), _parsed(held.get("messages", held))
     if not isinstance(held, list):
         raise InputError(f"{kind_of(held)} is not a list of messages")
     if not held:
@@ -122,9 +121,10 @@ def _message(value: object, name: str) -> dict[str, Any]:
     role = message.get("role")
     role = _OTHER_NAMES.get(role, role) if isinstance(role, str) else role
     if role not in ROLES:
-        raise InputError(f"{name} has {'no role' if role is None else f'the role {role!r}'}; roles are {', '.join(ROLES)}")
+        has = "no role" if role is None else f"the role {str(role)[:40]!r}"
+        raise InputError(f"{name} has {has}; roles are {', '.join(ROLES)}")
     content = message.get("content")
-    if content is None and not any(message.get(key) for key in _CALLS):
+    if content is None and not any(message.get(key) for key in ("tool_calls", "function_call")):
         raise InputError(f"{name} has no content")
     if not isinstance(content, (str, type(None))):
         raise InputError(f"the content of {name} is {kind_of(content)}, not a string")
@@ -133,7 +133,4 @@ def _message(value: object, name: str) -> dict[str, Any]:
 
 def as_json(value: object) -> str:
     """Return what stands for a conversation in Python as JSON."""
-    try:
-        return json.dumps(asdict(value) if isinstance(value, Conversation) else value)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"a conversation cannot be written as JSON: {error}") from error
+    return json.dumps(asdict(value) if isinstance(value, Conversation) else value, default=list)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,7 @@ from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.files import growing_digest
 from lmgauge.records.sources import Source, find_sources
 from lmgauge.text.conversations import Conversation, lone_turns
-from lmgauge.text.readers import ReadingPass, read_conversations, read_file, read_strings
+from lmgauge.text.readers import ReadingPass, read_file, read_strings
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segment_metadata import (
     BY_NAMES,
@@ -199,9 +199,9 @@ class Corpus:
     @classmethod
     def from_conversations(
         cls,
-        conversations: Iterable[Conversation | Iterable[Mapping[str, Any]] | Mapping[str, Any]],
+        conversations: Iterable[Conversation | Sequence[Mapping[str, Any]] | Mapping[str, Any]],
         *,
-        roles: str | Iterable[str] = ("assistant",),
+        roles: str | Sequence[str] = ("assistant",),
         groups: Iterable[str] | None = None,
         documents: Iterable[str] | None = None,
         errors: ErrorPolicy = "fail",
@@ -228,10 +228,9 @@ class Corpus:
         """
         labels = {label: values for label, values in ((GROUP, groups), (DOCUMENT, documents)) if values is not None}
         once = any(isinstance(values, Iterator) for values in (conversations, *labels.values()))
-        whose = (roles,) if isinstance(roles, str) else tuple(roles)
         return cls(
-            [partial(read_conversations, conversations, labels)],
-            ReadingOptions(errors=errors, block_bytes=block_bytes, chat=CHAT, roles=whose),
+            [partial(read_strings, conversations, labels)],
+            ReadingOptions(errors=errors, block_bytes=block_bytes, chat=CHAT, roles=roles),
             label_fields={label: label for label in labels},
             documents=CONVERSATION if documents is None else BY_NAMES,
             one_shot="this iterator" if once else None,
@@ -254,10 +253,8 @@ class Corpus:
             >>> [block.text(0) for block in corpus], corpus.report.notes()
             ([b'the cat\\n\\nsat'], ['2 segments joined by a blank line into one text'])
         """
-        if self.boundary is not None:
-            raise UsageError("text that is given before each segment cannot be kept where segments are joined into one")
-        if self.roles is not None:
-            raise UsageError("turns of conversations cannot be joined into one text: leave out chat, or what joins them")
+        if self.boundary is not None or self.roles is not None:
+            raise UsageError("given text and turns of conversations cannot be kept where segments are joined into one")
         options = replace(self._options, join=separator, document=None, id=None, keep=())
         return Corpus(self._readers, options, one_shot=self._one_shot, sources=self.sources)
 
@@ -335,15 +332,18 @@ class Corpus:
         """Names of the fields that are carried along."""
         return tuple(self._options.keep)
 
-    def without_given(self, use: str) -> Corpus:
+    def without_given(self, use: str, *, whole: bool = False) -> Corpus:
         """Return the corpus, once it is known that no text is given before its segments.
 
         Args:
             use: what it is for, for the message.
+            whole: nor are they turns, which it would take out of their conversations.
 
         Raises:
-            UsageError: there is given text, which such a use would pass over.
+            UsageError: there is given text, which such a use would pass over, or there are turns.
         """
+        if whole and self.roles is not None:
+            raise UsageError(f"{use} would take turns out of their conversations: leave out chat, roles and as_turn")
         if self.boundary is not None:
             raise UsageError(f"{use} takes no given text: leave out given, and put all of the text into one field")
         return self
@@ -385,7 +385,6 @@ class Corpus:
         reading = ReadingPass(self._options, self._label_fields, groups, documents, report, self._taken)
         digest, seen, ids = growing_digest(), 0, [np.zeros(0, np.int64)]
         digest.update(" ".join(sorted(self.roles or ())).encode())
-        role = self._options.as_turn
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
             numbers.begin_file(self.sources[i].stored_path if self.sources else "")
@@ -411,10 +410,12 @@ class Corpus:
                     own = np.fromiter(map(hash, segments.ids), np.int64, len(segments))
                     ids.append(own[np.diff(segments.lines(), prepend=0) > 0])  # of records: one may hold several texts
                 segments.hash_into(digest.update)
-                texts = map(segments.text, range(len(segments)))
-                yield segments if role is None else replace(segments, turns=lone_turns(texts, role))
+                role = self._options.as_turn
+                yield segments if role is None else replace(segments, turns=lone_turns(segments, role))
         if report.unusable and not report.segments:
             raise InputError(f"no record of the text can be used; the first: {report.first_unusable}")
+        if not report.segments and (report.without_turns or report.turns_without_content):
+            raise InputError(f"no conversation of the text has a turn with content of {', '.join(self.roles or ())}")
         if any(map(len, ids)):
             report.repeated_ids = sum(map(len, ids)) - len(np.unique(np.concatenate(ids)))
         report.sha256 = digest.hexdigest()

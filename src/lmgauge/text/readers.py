@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from lmgauge.records.sources import Source
 from lmgauge.text.cleaning import CleanBlock, Place, clean_lines, clean_record, supplied_newline
 from lmgauge.text.conversations import Turn, as_json, conversation_of
 from lmgauge.text.reading_options import ReadingOptions
-from lmgauge.text.segment_metadata import CHAT, DOCUMENT, GIVEN, GROUP, ROLE, Names
+from lmgauge.text.segment_metadata import DOCUMENT, GIVEN, GROUP, ROLE, Names
 from lmgauge.text.segments import KEEP, Segments, TextReport
 
 _TOOLS = "tools"
@@ -57,8 +58,9 @@ class ReadingPass:
     @property
     def fields(self) -> Fields:
         """Return the fields of records that are read."""
-        text, more = (self.options.field, ()) if self.options.chat is None else (None, (_TOOLS,))
-        options = {} if text is None else {text: "--field"}
+        chat = self.options.chat
+        text, more, option = (self.options.field, (), "--field") if chat is None else (None, (chat, _TOOLS), "--chat")
+        options = {text or str(chat): option}
         for label, name in self.label_fields.items():
             options.setdefault(name, f"--{label.partition(':')[0]}")
         others, whole = tuple(dict.fromkeys((*self.label_fields.values(), *more))), self.taken is not None
@@ -144,17 +146,13 @@ def _read_records(records: Records, reading: ReadingPass) -> Iterator[Segments]:
     wrong = {row: detail for row, (_, detail) in records.problems.items()}
     labels: dict[str, list[str]] = {}
     for label, name in reading.label_fields.items():
-        if label == CHAT:
-            continue
         column = labels[label] = []
         for row, value in enumerate(records.values[name]):
             text, problem = ("", None) if row in wrong else _label(value, label, name)
             column.append(text)
             if problem is not None:
                 wrong[row] = problem
-    texts, turns = records.texts, None
-    if reading.options.chat is not None:
-        texts, turns = _turns(records, reading.options.chat, reading, wrong)
+    texts, turns = (records.texts, None) if reading.options.chat is None else _turns(records, reading, wrong)
     for row in sorted(wrong):
         error = InputError(f"{records.identifier(row)}: {wrong[row]}")
         if records.problems.get(row, ("",))[0] == TAKEN:
@@ -174,16 +172,16 @@ def _read_records(records: Records, reading: ReadingPass) -> Iterator[Segments]:
         yield Segments(np.zeros(0, np.uint8), _ZERO[:0], _ZERO[:0], records.source, records=(records, _ZERO[:0]))
 
 
-def _turns(records: Records, field: str, reading: ReadingPass, wrong: dict[int, str]) -> tuple[Strings, list[Turn]]:
+def _turns(records: Records, reading: ReadingPass, wrong: dict[int, str]) -> tuple[Strings, list[Turn]]:
     # The turns of conversations that are segments, and their texts; what is wrong with a record is put to the others.
-    options, tools = reading.options, records.values.get(_TOOLS, [None] * len(records))
+    options, field, tools = reading.options, str(reading.options.chat), records.values.get(_TOOLS, [None] * len(records))
     turns: list[Turn] = []
     rows: list[int] = []
     for row, value in enumerate(records.values[field]):
         if row not in wrong:
             try:
                 conversation = conversation_of(value, tools[row]).cleaned(options.errors, reading.report)
-            except InputError as error:
+            except (InputError, RecursionError) as error:
                 wrong[row] = f"field {field!r}: {error}"
                 continue
             own = conversation.turns(options.roles, reading.report)
@@ -212,13 +210,13 @@ def _label(value: object, label: str, field: str) -> tuple[str, str | None]:
 _PLURALS = {GROUP: "groups", DOCUMENT: "documents", GIVEN: "given texts"}
 
 
-def read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: ReadingPass) -> Iterator[Segments]:
-    """Yield strings in batches of about `block_bytes`."""
+def read_strings(texts: Iterable[Any], labels: Mapping[str, Iterable[str]], reading: ReadingPass) -> Iterator[Segments]:
+    """Yield strings, or conversations, in batches of about `block_bytes`."""
     batch: list[bytes] = []
     names: dict[str, list[str]] = {label: [] for label in labels}
     waiting = {label: iter(values) for label, values in labels.items()}
     first, size = 1, 0
-    for number, text in enumerate(texts, start=1):
+    for number, text in enumerate(texts if reading.options.chat is None else map(as_json, texts), start=1):
         if not isinstance(text, str):
             raise UsageError(f"text {number} is {type(text).__name__}, not a string")
         batch.append(utf8(text))
@@ -238,13 +236,6 @@ def read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], read
     for label, values in waiting.items():
         if next(values, None) is not None:
             raise UsageError(f"there are more {_PLURALS[label]} than texts")
-
-
-def read_conversations(
-    conversations: Iterable[object], labels: Mapping[str, Iterable[str]], reading: ReadingPass
-) -> Iterator[Segments]:
-    """Yield conversations in batches, each read as the JSON that it is in files."""
-    return read_strings(map(as_json, conversations), labels, reading)
 
 
 def _read_batch(texts: Sequence[bytes], first: int, labels: Labels, reading: ReadingPass) -> Iterator[Segments]:

@@ -25,7 +25,7 @@ class ReadingOptions:
     Attributes:
         unit: a segment is a line, or a whole file (document); a record is always one segment.
         field: field or column with the text of a record; in CSV and TSV also its number.
-        group: the group of a segment: its file, or this field.
+        group: the group of a segment: its file, or this field; of turns also their role.
         document: what counts as independent; file, segment, unknown, blank-line, heading, or the name of a field; each of
             several text files if not given.
         id: field or column with the id of a record, for files of rows; its file and line if not given.

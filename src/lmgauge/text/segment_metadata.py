@@ -28,14 +28,13 @@ def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[s
     """Return what tells documents apart, and the fields that hold the labels of records."""
     rule = _document_rule(options, sources)
     document = options.document if rule == BY_NAMES else None
-    known = (FILE,) if options.chat is None else (FILE, ROLE)
-    group = None if options.group in known else options.group
-    asked = {GROUP: group, DOCUMENT: document, ID: options.id, GIVEN: options.given, CHAT: options.chat}
+    group = None if options.group == FILE or (options.chat and options.group == ROLE) else options.group
+    asked = {GROUP: group, DOCUMENT: document, ID: options.id, GIVEN: options.given}
     fields = {label: name for label, name in asked.items() if name is not None}
     fields |= {KEEP + name: name for name in options.keep}
     plain = next((source for source in sources if source.format == "text"), None)
-    if fields and plain is not None:
-        label, name = next(iter(fields.items()))
+    if (fields or options.chat) and plain is not None:
+        label, name = next(iter((fields | {CHAT: options.chat}).items()))
         rules = f", or {', '.join(DOCUMENT_RULES)}" if label == DOCUMENT else ""
         raise UsageError(f"{plain.name}: lines of text have no field {name!r}; use {RECORD_ENDINGS}{rules}")
     return rule, fields

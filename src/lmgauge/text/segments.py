@@ -171,8 +171,7 @@ class Segments:
         for conversation, at in self.turns or ():
             if conversation is not last:
                 last, content = conversation, conversation.to_json()
-                update(struct.pack("<q", len(content)))
-                update(content)
+                update(struct.pack("<q", len(content)) + content)
             update(struct.pack("<q", at))
         if self.turns is not None:
             return

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.base.choices import SMOOTHING_KINDS
-from lmgauge.models import ClassModel
-from lmgauge.models.combined.class_model import ClassDefinitions
 from tests.fuzz.mutations import changed, changed_value, drawn_number
 
 Files = dict[str, bytes]
@@ -47,8 +45,6 @@ def whole_models(folder: Path) -> dict[str, Files]:
     models["mixture"] = lmgauge.mix([first, second], weights=[0.75, 0.25])
     alike = lmgauge.train("laplace", corpus, order=1, vocabulary="spelled")
     models["spelled-mixture"] = lmgauge.mix([spelled, alike], weights=[0.5, 0.5])
-    classes = ClassDefinitions((("cat", 0.75, "kitten"), ("cat", 0.25, "dog"), ("mat", 1.0, "rug")))
-    models["classes"] = ClassModel(first, classes)
     within = folder / "within"
     lmgauge.train("modified-kneser-ney", corpus, order=3, output=within, memory="1GB")
     files = {"within": files_of(within)}

@@ -15,9 +15,7 @@ import msgspec
 import numpy as np
 
 import lmgauge
-from lmgauge.models import ClassModel
 from lmgauge.models.combined.cache_model import CacheModel
-from lmgauge.models.combined.class_model import read_classes
 from lmgauge.models.combined.mixture.model import MixtureModel
 from lmgauge.models.combined.spelling.speller import Speller, Spelling
 from lmgauge.models.model_settings import CacheSettings
@@ -151,11 +149,6 @@ def _seal_cache(folder: Path, config: dict[str, Any]) -> None:
     config["fingerprint"] = CacheModel(vocabulary, tokenizer, config["reserved"], settings).fingerprint
 
 
-def _seal_classes(folder: Path, config: dict[str, Any]) -> None:
-    model = ClassModel(ngram.load_ngram_model(folder / "ngram"), read_classes(folder / "classes.txt"))
-    config["fingerprint"] = model.fingerprint
-
-
 def _seal_mixture(folder: Path, config: dict[str, Any]) -> None:
     components = [lmgauge.load_model(folder / part["folder"]) for part in config["components"]]
     for part, component in zip(config["components"], components, strict=True):
@@ -176,6 +169,5 @@ def _seal_spelling(folder: Path, config: dict[str, Any]) -> None:
 _SEALS = {
     "lmgauge-ngram": _seal_ngram,
     "lmgauge-cache": _seal_cache,
-    "lmgauge-class-ngram": _seal_classes,
     "lmgauge-mixture": _seal_mixture,
 }

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
-from lmgauge.base.errors import InputError
-from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn, Span, source_ends
 from lmgauge.text.conversations import Conversation, Turn
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -327,7 +331,7 @@ SHORT = Conversation((USER, HELLO))
         ("a\n{% if %}", "line 2 of the chat template: Expected an expression"),
         ("{% for message in messages %}", "line 1 of the chat template: Unexpected end of template"),
         ("{{ 1 | nothing }}", "line 1 of the chat template: No filter named 'nothing'"),
-        ("{{ " + "(" * 5000 + " }}", "nested too deeply"),
+        ("{{ " + "(" * 5000 + " }}", "maximum recursion depth"),
     ],
 )
 def test_a_template_that_cannot_be_read_is_refused_at_once(source: str, words: str) -> None:
@@ -340,6 +344,8 @@ def test_a_template_that_cannot_be_read_is_refused_at_once(source: str, words: s
 _NESTED = "{% for a in range(99999) %}{% for b in range(99999) %}.{% endfor %}{% endfor %}"
 _DOUBLED = "{% set n = namespace(x='ab') %}{% for i in range(80) %}{% set n.x = n.x OPERATOR n.x %}{% endfor %}"
 _LISTS = "{% set n = namespace(x=[1]) %}{% for i in range(80) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}"
+_SLICES = "{% set n = namespace(x='a' * 10**6) %}" + "{% set a = n.x[1:] %}" * 1000
+_STEPS = "mine.jinja: the chat template: it takes more than 2,000,000 steps"
 _BOTH = "{% macro f(x) %}{% if x %}{{ f(x - 1) }}{{ f(x - 1) }}{% endif %}{% endmacro %}{{ f(80) }}"
 _LONG = "{% macro f() %}{% for i in range(1000) %}" + "y" * 100_000 + "{% endfor %}{% endmacro %}{% for i in range(9999) %}"
 
@@ -347,26 +353,29 @@ _LONG = "{% macro f() %}{% for i in range(1000) %}" + "y" * 100_000 + "{% endfor
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (_NESTED, "line 1 of the chat template: it takes more than 2,000,000 steps (endless or nested loops?)"),
-        (_BOTH, "it takes more than 2,000,000 steps"),
-        (_LONG + "{% set a = f() %}{% endfor %}", "it takes more than 2,000,000 steps"),
+        (_NESTED, _STEPS),
+        (_BOTH, _STEPS),
+        (_LONG + "{% set a = f() %}{% endfor %}", _STEPS),
+        (_DOUBLED.replace("OPERATOR", "~"), _STEPS),
+        (_DOUBLED.replace("OPERATOR", "+"), _STEPS),
+        (_SLICES, _STEPS),
+        (_LISTS, _STEPS),
+        ("{{ 'a' * 10**9 }}", _STEPS),
+        ("{{ [0] * 10**9 }}", _STEPS),
+        ("{{ 9 ** 9 ** 9 }}", _STEPS),
+        ("{{ 'a' | center(10**9) }}", _STEPS),
+        ("{{ 'a'.ljust(10**9) }}", _STEPS),
+        ("{{ '%999999999d' % 1 }}", _STEPS),
+        ("{{ '%*d' % (10**9, 1) }}", _STEPS),
+        ("{{ '%*d' | format(10**9, 1) }}", _STEPS),
+        ("{{ '{:999999999}'.format(1) }}", _STEPS),
+        ("{{ ('a' * 10**6).replace('a', 'b' * 10**6) }}", _STEPS),
+        ("{{ ('a' * 10**6) | replace('a', 'b' * 10**6) }}", _STEPS),
+        ("{{ (['a' * 10**6] * 100) | map('upper') | join('b' * 10**6) }}", _STEPS),
+        ("{{ messages | tojson(indent=10**9) }}", _STEPS),
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "maximum recursion depth"),
         ("{% for m in messages recursive %}{{ loop(messages) }}{% endfor %}", "maximum recursion depth"),
-        (_DOUBLED.replace("OPERATOR", "~"), "a value has more than"),
-        (_DOUBLED.replace("OPERATOR", "+"), "a value has more than"),
-        (_LISTS, "it prints more than"),
-        ("{{ 'a' * 10**9 }}", "would make a value that is too long"),
-        ("{{ [0] * 10**9 }}", "would make a value that is too long"),
-        ("{{ 9 ** 9 ** 9 }}", "a number is too large"),
-        ("{{ 'a' | center(10**9) }}", "center would make"),
-        ("{{ 'a'.ljust(10**9) }}", "ljust would make"),
-        ("{{ '%999999999d' % 1 }}", "% would make"),
-        ("{{ '%*d' % (10**9, 1) }}", "% would make"),
-        ("{{ '{:999999999}'.format(1) }}", "format would make"),
-        ("{{ ('a' * 10**6).replace('a', 'b' * 10**6) }}", "replace would make"),
-        ("{{ ('a' * 10**6) | replace('a', 'b' * 10**6) }}", "replace would make"),
-        ("{{ messages | tojson(indent=10**9) }}", "tojson would make"),
-        ("\n\n{{ raise_exception('no \x1b[31mtwo\nlines') }}", "line 3 of the chat template: no \ufffd[31mtwo lines"),
+        ("\n\n{{ raise_exception('no \x1b[31mtwo\nlines') }}", "mine.jinja: the chat template: no \ufffd[31mtwo lines"),
         ("{{ nothing + 1 }}", "'nothing' is undefined"),
         ("{{ nothing.at.all }}", "'nothing' is undefined"),
         ("{{ messages[7].content + '' }}", "has no element 7"),
@@ -379,8 +388,6 @@ _LONG = "{% macro f() %}{% for i in range(1000) %}" + "y" * 100_000 + "{% endfor
         ("{% include 'other' %}", "no loader"),
         ("{{ messages.append(1) }}", "is unsafe"),
         ("{{ ''.__class__.__mro__ }}", "is unsafe"),
-        ("{% set n = namespace(__call__=1) %}", "cannot have the attribute '__call__'"),
-        ("{% set n = namespace({'__call__': 1}) %}", "cannot have the attribute '__call__'"),
         ("{{ cycler.__init__.__globals__ }}", "is unsafe"),
     ],
 )
@@ -389,3 +396,209 @@ def test_what_a_template_may_do_is_bounded(source: str, words: str) -> None:
         ChatTemplate(source, name="mine.jinja").render(SHORT)
     assert str(error.value).startswith("mine.jinja: ")
     assert "\n" not in str(error.value)
+
+
+# -- Planted faults, and templates that rewrite --------------------------------------------------------------------------
+TALK = Conversation(tuple({"role": "user" if at % 2 == 0 else "assistant", "content": f" t{at} <b> "} for at in range(50)))
+
+
+def made(source: str, **options: Any) -> ChatTemplate:
+    return ChatTemplate(source, name="mine.jinja", specials=["<s>", "<|im_start|>", "<|im_end|>"], **options)
+
+
+@pytest.mark.parametrize("begin", ["", "<s>", "<s><s>"])
+def test_a_first_token_stands_in_the_context_as_often_as_the_template_writes_it(begin: str) -> None:
+    framed = made("{{ bos_token }}" * (len(begin) // 3) + CHATML, tokens={"bos_token": "<s>"}).frame(Turn(TALK, 1))
+    assert framed.before == begin + "<|im_start|>user\n t0 <b> <|im_end|>\n<|im_start|>assistant\n"
+    assert framed.content == " t1 <b> "
+    assert framed.end == "<|im_end|>"
+    assert framed.preamble == ""
+
+
+def test_what_the_prompt_lacks_is_the_preamble() -> None:
+    silent = made(CHATML[: CHATML.index("{% if add_generation_prompt")])
+    assert silent.frame(Turn(TALK, 3)).preamble == "<|im_start|>assistant\n"
+    assert silent.frame(Turn(TALK, 3)).has_prompt is False
+    last = "('<think></think>' if loop.last and message['role'] == 'assistant' else '') + message['content']"
+    thinking = made(CHATML.replace("message['content']", last))
+    assert thinking.frame(Turn(TALK, 3)).preamble == "<think></think>"
+    assert thinking.frame(Turn(TALK, 3)).has_prompt is True
+    # The user's turn is nothing that a prompt asks for.
+    assert thinking.frame(Turn(TALK, 2)).before.endswith("<|im_end|>\n<|im_start|>user\n")
+    assert thinking.frame(Turn(TALK, 2)).preamble == ""
+
+
+def test_what_the_prompt_has_is_not_scored() -> None:
+    opening = made(CHATML.replace("assistant\\n' }}{% endif", "assistant\\n<think>' }}{% endif"))
+    messages = (USER, {"role": "assistant", "content": "<think>so</think>yes"})
+    framed = opening.frame(Turn(Conversation(messages), 1))
+    assert framed.before.endswith("<|im_start|>assistant\n<think>")
+    assert framed.content == "so</think>yes"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "message['content'] + message['content']",
+        "'dropped'",
+        "message['content'][::-1]",
+        "message['content'] | length | string",
+    ],
+)
+def test_a_turn_that_cannot_be_located_is_refused(content: str) -> None:
+    template = made(CHATML.replace("message['content']", f"({content} if loop.index == 4 else message['content'])"))
+    with pytest.raises(InputError, match=r"^mine.jinja: message 4 \(assistant\): the chat template rewrites this turn"):
+        template.frame(Turn(TALK, 3))
+    # Others are as ever.
+    assert template.frame(Turn(TALK, 1)).content == " t1 <b> "
+    assert template.frame(Turn(TALK, 5)).content == " t5 <b> "
+    text, spans = template.spans(TALK)
+    assert [span.message for span in spans] == [at for at in range(50) if at != 3]
+    assert all(text.encode()[span.start : span.end].decode() == f" t{span.message} <b> " for span in spans)
+
+
+@pytest.mark.parametrize(
+    ("content", "rendered"),
+    [
+        ("message['content'] | upper", " T1 <B> "),
+        ("message['content'].replace('<b>', '<i>')", " t1 <i> "),
+        ("message['content'].rstrip()", " t1 <b>"),
+        ("message['content'].strip(' ')", "t1 <b>"),
+        ("message['content'].split('<b>')[0]", " t1 "),
+        ("message['content'].split('<b>')[-1]", " "),
+        ("message['content'].split('<')[0].strip()", "t1"),
+    ],
+)
+def test_a_rewritten_content_is_what_the_template_writes(content: str, rendered: str) -> None:
+    framed = made(CHATML.replace("message['content']", content)).frame(Turn(TALK, 1))
+    assert framed.content == rendered
+    assert framed.before.endswith("<|im_start|>assistant\n")
+    assert framed.end == "<|im_end|>"
+
+
+def test_contents_may_change_places() -> None:
+    last_first = made("{% for m in messages[::-1] %}{{ '<s>' + m.content }}{% endfor %}")
+    text, spans = last_first.spans(TALK, 3)
+    assert text == "<s> t2 <b> <s> t1 <b> <s> t0 <b> "
+    assert spans == [Span(0, 25, 33), Span(1, 14, 22), Span(2, 3, 11)]
+
+
+def test_a_fault_of_a_later_turn_does_not_touch_an_earlier_one() -> None:
+    messages = (USER, HELLO, HELLO)
+    assert template("mistral").frame(Turn(Conversation(messages), 1)).content == "Hello <b>"
+    with pytest.raises(InputError, match="roles must alternate"):
+        template("mistral").frame(Turn(Conversation(messages), 2))
+
+
+def test_the_assistant_may_begin_where_the_template_lets_it() -> None:
+    alone = Conversation((HELLO,))
+    wanted = FramedTurn("<|im_start|>assistant\n", "Hello <b>", "<|im_end|>")
+    assert template("chatml").frame(Turn(alone, 0)) == wanted
+    assert template("qwen-2.5").frame(Turn(alone, 0)).before.endswith("assistant.<|im_end|>\n<|im_start|>assistant\n")
+    for name in ("gemma", "llama-2", "mistral", "command-r"):
+        with pytest.raises(InputError, match="roles must alternate"):
+            template(name).frame(Turn(alone, 0))
+
+
+def test_messages_without_a_text_are_shown_and_have_no_span() -> None:
+    call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}]}
+    source = "{% for m in messages %}<s>{{ m.content or m.tool_calls | tojson }}{% endfor %}"
+    text, spans = made(source).spans(Conversation((USER, call, HELLO)))
+    assert text == '<s>Hi<s>[{"function": {"name": "f", "arguments": {"a": 1}}}]<s>Hello <b>'
+    assert [span.message for span in spans] == [0, 2]
+
+
+def test_marks_are_characters_that_the_conversation_has_not() -> None:
+    private = "".join(chr(code) for code in range(0xE000, 0xF8FF))
+    one_left = Conversation((USER, {"role": "assistant", "content": private}))
+    with pytest.raises(InputError, match="cannot be known exactly"):
+        made(CHATML).frame(Turn(one_left, 1))
+    two_left = Conversation((USER, {"role": "assistant", "content": private[:-1]}))
+    assert made(CHATML).frame(Turn(two_left, 1)).content == private[:-1]
+    # What only the template has counts as well.
+    assert made("\ue000" + CHATML).frame(Turn(TALK, 1)).before.startswith("\ue000<|im_start|>")
+
+
+def test_one_rendering_has_the_places_of_all_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[bool] = []
+    render = ChatTemplate.render
+    monkeypatch.setattr(ChatTemplate, "render", lambda *args, **named: counted.append(True) or render(*args, **named))
+    for source in (CHATML, CHATML.replace("message['content']", "message['content'] | trim")):
+        counted.clear()
+        chatml = made(source)
+        for at in range(1, 50, 2):
+            chatml.frame(Turn(TALK, at))
+        assert len(counted) <= 2 * 25 + 3
+
+
+def test_the_digest_is_of_the_source_and_the_arguments() -> None:
+    plain = made(CHATML)
+    assert re.fullmatch("[0-9a-f]{6}", plain.digest)
+    assert plain.digest == ChatTemplate(CHATML, name="other", tokens={"bos_token": "<s>"}).digest
+    arguments = [{}, {"a": 1}, {"a": "1"}, {"a": True}, {"b": 1}, {"a": 1, "b": 2}]
+    assert len({made(CHATML, arguments=each).digest for each in arguments} | {made(CHATML + " ").digest}) == 7
+    assert made(CHATML, arguments={"a": 1, "b": 2}).digest == made(CHATML, arguments={"b": 2, "a": 1}).digest
+
+
+def test_arguments_are_variables_and_come_before_tokens() -> None:
+    source = "{{ bos_token }}{{ mood }}{{ messages | length }}"
+    assert made(source, tokens={"bos_token": "<s>"}, arguments={"mood": "glad"}).render(SHORT) == "<s>glad2"
+    assert made(source, tokens={"bos_token": "<s>"}, arguments={"bos_token": "!"}).render(SHORT) == "!2"
+    with pytest.raises(UsageError, match="the conversation sets messages"):
+        made(source, arguments={"messages": []})
+
+
+def test_a_template_goes_to_another_process() -> None:
+    again = pickle.loads(pickle.dumps(template("qwen-3")))
+    assert again.frame(Turn(TALK, 3)) == template("qwen-3").frame(Turn(TALK, 3))
+
+
+def test_jinja_is_loaded_where_there_is_a_template() -> None:
+    program = (
+        "import sys, lmgauge.models.network.chat_template as m; a = 'jinja2' in sys.modules; m.ChatTemplate('', name='')"
+    )
+    program += "; sys.exit(a or 'jinja2' not in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_what_one_rendering_costs_does_not_burden_the_next() -> None:
+    nested = made("{% for a in range(900) %}{% for b in range(900) %}{% endfor %}{% endfor %}.")
+    assert [nested.render(SHORT) for _ in range(4)] == ["."] * 4
+
+
+# -- Spans of a rendering in bytes of the record ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("rendered", "source", "ends", "mapped"),
+    [
+        ("ab", "ab", [0, 1, 2], [0, 1, 2]),
+        ("ab", "  ab\n", [0, 1, 2], [2, 3, 5]),
+        ("ab", "\u3000ab", [1, 2], [4, 5]),
+        ("", " \n", [0], [2]),
+        ("", "", [0], [0]),
+        ("yes", "<think>so</think>yes", [1, 3], [18, 20]),
+        ("<think>\nso\n</think>\n\nyes", "<think>so</think>yes", [7, 8, 10, 11, 19, 21, 24], [7, 7, 7, 7, 7, 17, 20]),
+        ("aXXc", "aYc", [1, 2, 3, 4], [1, 1, 2, 3]),
+        ("é", "e", [1, 2], [0, 1]),
+        ("aéb", "aèb", [1, 2, 3, 4], [1, 1, 3, 4]),
+    ],
+)
+def test_ends_in_the_record(rendered: str, source: str, ends: list[int], mapped: list[int]) -> None:
+    assert source_ends(rendered.encode(), source.encode(), np.array(ends)).tolist() == mapped
+
+
+def test_ends_in_the_record_ascend_and_reach_its_end() -> None:
+    chance = random.Random(3)
+    for _ in range(2000):
+        source = "".join(chance.choices([" ", "\n", "a", "b", "é", "日", "</think>"], k=chance.randint(0, 9)))
+        cut, after = sorted(chance.choices(range(len(source) + 1), k=2))
+        rendered = chance.choice(
+            [source.strip(), source[:cut] + chance.choice(["", "ab", "é "]) + source[after:], source[cut:]]
+        )
+        ends = np.arange(len(rendered.encode()) + 1)
+        mapped = source_ends(rendered.encode(), source.encode(), ends)
+        assert mapped[-1] == len(source.encode())
+        assert (np.diff(mapped) >= 0).all()
+        assert mapped[0] >= 0
+        if rendered == source.strip() and rendered:
+            lead = len(source.encode()) - len(source.lstrip().encode())
+            assert mapped[:-1].tolist() == (ends + lead)[:-1].tolist()

@@ -124,6 +124,25 @@ def test_the_numbers_are_those_of_the_library(both: tuple[Any, Any]) -> None:
     assert not np.any(kinds == FRAMING)
 
 
+def test_messages_of_one_conversation_are_scored_in_the_template(both: tuple[Any, Any]) -> None:
+    fast, net = both
+    turns = lmgauge.score_text(NeuralModel.wrap(net, fast), messages=CONVERSATIONS[2])
+    for turn, expected in zip(turns, by_the_library(fast, net, CONVERSATIONS[2]), strict=True):
+        assert list(turn.logprobs) == pytest.approx(expected, rel=1e-5)
+
+
+def test_what_would_score_contents_out_of_their_template_is_refused(both: tuple[Any, Any]) -> None:
+    fast, net = both
+    model, corpus = NeuralModel.wrap(net, fast), Corpus.from_conversations(CONVERSATIONS)
+    words = lmgauge.train("witten-bell", corpus, order=1)
+    with pytest.raises(UsageError, match="has a chat template, which a mixture does not set turns into"):
+        lmgauge.mix([model, words], corpus)
+    with pytest.raises(UsageError, match="has a chat template, which a mixture does not set turns into"):
+        lmgauge.cache(model, corpus)
+    with pytest.raises(UsageError, match="a curve of contexts would take turns out of their conversations"):
+        lmgauge.context_curve(model, corpus, [8, 16])
+
+
 def test_a_turn_that_continues_the_one_before_is_scored_with_it() -> None:
     fast = tokenizer()
     model = NeuralModel.wrap(network(len(fast)), fast).framed()
@@ -301,3 +320,10 @@ def test_events_tile_the_content_and_all_tokens_are_shown_or_scored(name: str, *
             if not fallback:  # whose first space is lost where it is decoded
                 assert turn.content in text  # a token may begin before the content, or end behind it
                 assert lossy == (turn.content != source)
+
+
+def test_a_network_without_a_template_says_so() -> None:
+    model = NeuralModel.wrap(network(len(tokenizer())), tokenizer(None))
+    result = lmgauge.evaluate(model, Corpus.from_conversations(CONVERSATIONS))
+    assert any("--template FILE" in note for note in result.notes)
+    assert "template=" not in result.context

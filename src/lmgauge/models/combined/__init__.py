@@ -1,1 +1,1 @@
-"""Models around models: mixtures, caches, classes of words, spelled vocabularies. May import what `models` may."""
+"""Models around models: mixtures, caches, spelled vocabularies. May import what `models` may."""

@@ -21,7 +21,7 @@ from lmgauge.models.network.parallel import Workers, score_in_order
 from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, block_events, events_in_units, jobs_of_turns
 from lmgauge.models.network.special_tokens import look_around, of_tokens
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.models.network.windows import HAS_TEMPLATE, Layout, windows_note
+from lmgauge.models.network.windows import Layout, template_notes, windows_note
 from lmgauge.models.protocol import OF_TEXT, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
@@ -54,7 +54,8 @@ class NetworkModel(ScoresStrings):
         self.layout = Layout.of(policy)
         self.tolerance = engine.tolerance
         self.scores_in_units = not policy.runs_on
-        self._segments = self._in_windows = self._of_plain_text = 0
+        self._segments = self._in_windows = 0
+        self._has_turns: set[bool] = set()  # of the blocks scored last
         self.workers: Workers | None = None
 
     @property
@@ -94,6 +95,9 @@ class NetworkModel(ScoresStrings):
         model.context_policy = policy_of_turns(policy, options, tokens.framing.digest)
         return model.made_from(self, type(self).framed)
 
+    def count_events(self, block: Segments) -> NDArray[np.int64] | None:
+        return block_events(block, self.tokens, self.context_policy, spans=False).counts if self.tokens.framing else None
+
     def takes(self, option: str) -> bool:
         return option not in ("bos", *OF_TEXT)
 
@@ -117,7 +121,7 @@ class NetworkModel(ScoresStrings):
             ]
         if self.context_policy.protocol is not None:
             return []
-        notes = [HAS_TEMPLATE.format(self.label)] if self._of_plain_text and self.tokens.template is not None else []
+        notes = template_notes(self.label, self.tokens, self._has_turns)
         if self._in_windows:
             without_bos = self.tokens.puts_first == "bos" and not self.context_policy.bos_each
             notes.append(windows_note(self.context_policy, without_bos, self._in_windows, self._segments))
@@ -136,7 +140,8 @@ class NetworkModel(ScoresStrings):
             ModelFileError: the network gives NaN.
             UsageError: a window does not fit into the memory.
         """
-        self._segments = self._in_windows = self._of_plain_text = 0
+        self._segments = self._in_windows = 0
+        self._has_turns = set()
         threads = thread_count(threads)
         in_groups = partial(events_in_units, tokens=self.tokens, policy=self.context_policy, spans=spans)
         if self.scores_in_units:
@@ -149,17 +154,7 @@ class NetworkModel(ScoresStrings):
             yield from batches
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block of segments.
-
-        Args:
-            block: the segments.
-            spans: whether to fill the column `ends`, in bytes.
-
-        Raises:
-            InputError: the text has a reserved token that is refused.
-            ModelFileError: the network gives NaN.
-            UsageError: a window does not fit into the memory.
-        """
+        """Return the batch of one block of segments; see `score`."""
         return next(self.score([block], spans=spans))
 
     def distributions(
@@ -291,7 +286,7 @@ class NetworkModel(ScoresStrings):
             events: of the block.
         """
         jobs: list[Job] = []
-        self._of_plain_text += events.block.turns is None
+        self._has_turns.add(events.block.turns is not None)
         length = self.context_policy.length
         room = None if length is None else length + 1 - len(self._begin())
         begins = np.cumsum(events.counts) - events.counts

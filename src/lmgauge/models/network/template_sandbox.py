@@ -1,40 +1,29 @@
-"""Jinja as chat templates know it, for templates that nobody has read: no clock, no chance, bounded work and memory."""
+"""Jinja as chat templates know it, for templates that nobody has read: no clock, no chance, and work that is counted."""
 
 from __future__ import annotations
 
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from functools import lru_cache, reduce, wraps
+from collections.abc import Callable, Iterator, Mapping, Sized
+from contextlib import contextmanager
+from functools import lru_cache, partial, reduce, wraps
+from math import prod
 from operator import add
-from typing import Any, cast
+from typing import Any
 
 from lmgauge.base.errors import InputError, needing
 
 with needing("jinja2", extra="neural"):
-    import jinja2
-    from jinja2 import ext, meta, nodes, parser, sandbox
-    from jinja2.utils import Namespace
+    from jinja2 import TemplateError, TemplateSyntaxError, ext, meta, nodes, parser, sandbox
     from jinja2.visitor import NodeTransformer
 
-_MOST_STEPS, _CALL, _STEP = 2_000_000, 10, 200
-"""Most steps of one rendering. An item of a loop is one; a call takes more; an operation one for so many characters."""
-_MOST_CHARACTERS = 100_000_000
-"""Most characters of one value, and of what is printed."""
+_MOST_STEPS, _STEP = 2_000_000, 200
+"""Most steps of one rendering. A call or an item of a loop is some; what is read or made, one for so many characters."""
 _GROWING = {"batch", "center", "expandtabs", "format", "format_map", "indent", "join", "ljust", "replace", "rjust", "round"}
-_GROWING |= {"slice", "tojson", "translate", "truncate", "wordwrap", "zfill", "*", "%"}
-"""Filters, methods and operators whose result can be larger than what they are given: the product of that is bounded."""
-_FAULTS = (
-    jinja2.TemplateError,
-    TypeError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    ArithmeticError,
-    RuntimeError,
-    MemoryError,
-)
+_GROWING |= {"slice", "tojson", "translate", "truncate", "wordwrap", "zfill", "*", "**"}
+"""Filters, methods and operators that can make as much as the product of what they are given."""
+_FAULTS = (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
 
 
 class _Generation(ext.Extension):
@@ -47,196 +36,132 @@ class _Generation(ext.Extension):
         return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
 
 
-class _Namespace(Namespace):
-    """A namespace without names that Python uses itself."""
+class _Counting(NodeTransformer):
+    # Puts counts into a template where it does not call its environment.
+    def visit_For(self, node: nodes.For) -> nodes.Node:
+        self.generic_visit(node)
+        printed = sum(len(each.data) for each in node.find_all(nodes.TemplateData))
+        node.iter = _filter("_items", node.iter, nodes.Const(1 + printed // _STEP))
+        return node
 
-    def __init__(*args: Any, **attributes: Any) -> None:
-        self, *rest = args
-        Namespace.__init__(self)
-        for name, value in dict(*rest, **attributes).items():
-            self[name] = value
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
+        self.generic_visit(node)
+        return _filter("_made", node) if isinstance(node.arg, nodes.Slice) else node
 
-    def __setitem__(self, name: str, value: Any) -> None:
-        if str(name).startswith("_"):
-            raise jinja2.exceptions.SecurityError(f"a namespace cannot have the attribute {name!r}")
-        super().__setitem__(name, value)
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
+        return _filter("_sum", *(_filter("string", self.visit(each)) for each in node.nodes))
+
+    def visit_Add(self, node: nodes.Add) -> nodes.Node:
+        terms: list[nodes.Expr] = [node]
+        while isinstance(terms[0], nodes.Add):
+            terms[:1] = [terms[0].left, terms[0].right]
+        return _filter("_sum", *map(self.visit, terms))
+
+
+def _filter(name: str, node: Any, *args: Any) -> nodes.Expr:
+    return nodes.Filter(node, name, list(args), [], None, None, lineno=node.lineno)
 
 
 class _Sandbox(sandbox.ImmutableSandboxedEnvironment):
-    """The environment that transformers makes, and a count of what a template does in it."""
+    """A template in the environment that transformers makes for it, and a count of what it does there."""
 
     intercepted_binops = frozenset({"*", "**", "%"})
 
-    def __init__(self) -> None:
+    def __init__(self, source: str, name: str) -> None:
         extensions = [_Generation, ext.loopcontrols]
-        super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=extensions, finalize=self._printed)
-        self.steps = self.printed = 0
-        self.filters |= {"tojson": _to_json}
-        self.filters = {name: self._counted(name, each) for name, each in self.filters.items() if name != "random"}
-        self.filters |= {"_items": self._items, "_sum": self._sum, "_concatenated": self._concatenated}
-        self.globals |= {"raise_exception": _raise, "namespace": _Namespace}
-        del self.globals["lipsum"]  # chance, as the filter `random`
+        super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=extensions, finalize=self._made)
+        filters = {**self.filters, "tojson": partial(json.dumps, ensure_ascii=False)}
+        del filters["random"], self.globals["lipsum"]  # chance
+        self.filters = {each: self._counted(each, function) for each, function in filters.items()}
+        self.filters |= {"_items": self._items, "_sum": self._sum, "_made": self._made}
+        self.globals["raise_exception"] = _raise
+        self._name, self._lock, self._steps = name, threading.Lock(), 0
+        with _explained(name):
+            tree = self.parse(source)
+            self.variables = meta.find_undeclared_variables(tree)
+            constants = {str(node.value) for node in tree.find_all(nodes.Const)}
+            self.literals = [each for each in constants if re.search(r"[^\w\s]", each)]
+            self._template = self.from_string(_Counting().visit(tree))
+
+    def render(self, variables: Mapping[str, Any]) -> str:
+        """Return what the template makes of variables."""
+        with self._lock, _explained(self._name):
+            self._steps = 0
+            return self._template.render(variables)
 
     def call(self, context: Any, function: Any, /, *args: Any, **named: Any) -> Any:
-        """Call a function or a macro."""
-        wrapped = getattr(function, "__wrapped__", function)
-        self._step(_CALL)
-        self._count(getattr(function, "__name__", ""), getattr(wrapped, "__self__", None), *args, *named.values())
-        return self._bounded(super().call(context, function, *args, **named))
+        """Call a function, a method or a macro."""
+        owner = getattr(getattr(function, "__wrapped__", function), "__self__", None)
+        self._count(getattr(function, "__name__", ""), owner, *args, *named.values())
+        return self._made(super().call(context, function, *args, **named))
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Calculate."""
-        if not (isinstance(left, int) and isinstance(right, int)):
-            self._count(operator, left, *(right if isinstance(right, tuple) else (right,)))
-        elif operator in {"*", "**"} and left.bit_length() * (right if operator == "**" else 1) + right.bit_length() > _STEP:
-            raise OverflowError("a number is too large")
-        return self._bounded(super().call_binop(context, operator, left, right))
-
-    def getitem(self, value: Any, argument: Any) -> Any:
-        """Take an item, or a slice."""
-        item = super().getitem(value, argument)
-        return self._bounded(item) if isinstance(argument, slice) else item
+        """Calculate; % is a format too."""
+        if operator != "%" or isinstance(left, str):
+            self._count("format" if operator == "%" else operator, left, *(right if isinstance(right, tuple) else (right,)))
+        return self._made(super().call_binop(context, operator, left, right))
 
     def _counted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)  # and its marks: what of the context it wants
         def counted(*args: Any, **named: Any) -> Any:
             args = tuple(list(each) if isinstance(each, Iterator) else each for each in args)
             self._count(name, *args, *named.values())
-            return self._bounded(function(*args, **named))
+            return self._made(function(*args, **named))
 
         return counted
 
     def _count(self, name: str, *values: Any) -> None:
-        sizes = [_size(value) for value in values]
+        size = sum(map(_size, values))
         if name in _GROWING:
-            product = 1
-            for value, size in zip(values, sizes, strict=True):
-                product *= max(1, abs(value) if isinstance(value, int) else size)
-            width = name in {"%", "format", "format_map"} and any(re.search(r"\d{6}", str(value)) for value in values[:1])
-            if product > 5 * _MOST_CHARACTERS or width:
-                raise OverflowError(f"{name} would make a value that is too long")
-        self._step(1 + sum(sizes) // _STEP)
+            widths = re.findall(r"\d{4,}", str(values[0])) if name.startswith("format") else []
+            factors = (abs(each) if isinstance(each, int) else _size(each) for each in values)
+            size = prod(max(1, factor) for factor in (*factors, *map(int, widths)))
+        self._step(10 + size // _STEP)
 
-    def _step(self, steps: int) -> None:
-        self.steps += steps
-        if self.steps > _MOST_STEPS:
-            raise OverflowError(f"it takes more than {_MOST_STEPS:,} steps (endless or nested loops?)")
-
-    def _items(self, iterable: Iterable[Any], cost: int) -> Any:
-        # What a loop runs over, counted before it runs.
+    def _items(self, iterable: Any, cost: int) -> Any:
+        # What a loop runs over, counted before it runs; an item costs what the loop prints by itself.
         items = iterable if isinstance(iterable, Sized) else list(iterable)
         self._step(1 + cost * len(items))
         return items
 
-    def _sum(self, terms: list[Any]) -> Any:
-        self._bounded(terms)
+    def _sum(self, *terms: Any) -> Any:
+        self._step(sum(map(_size, terms)) // _STEP)
         return reduce(add, terms)
 
-    def _concatenated(self, values: list[Any]) -> str:
-        return "".join(map(str, self._bounded(values)))
-
-    def _bounded(self, value: Any) -> Any:
-        size = _size(value)
-        self._step(size // _STEP)
-        if size > _MOST_CHARACTERS:
-            raise OverflowError(f"a value has more than {_MOST_CHARACTERS:,} characters")
+    def _made(self, value: Any) -> Any:
+        self._step((len(value) if type(value) is str else _size(value)) // _STEP)
         return value
 
-    def _printed(self, value: Any) -> Any:
-        self.printed += _size(value)
-        if self.printed > _MOST_CHARACTERS:
-            raise OverflowError(f"it prints more than {_MOST_CHARACTERS:,} characters")
-        return value
+    def _step(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > _MOST_STEPS:
+            raise OverflowError(f"it takes more than {_MOST_STEPS:,} steps: loops, calls or texts without an end")
 
 
-class Compiled:
-    """A template, ready to render."""
-
-    def __init__(self, source: str, name: str) -> None:
-        self._name, self._lock, self._sandbox = name, threading.Lock(), _Sandbox()
-        try:
-            tree = self._sandbox.parse(source)
-            self.variables = meta.find_undeclared_variables(tree)
-            constants = {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
-            self.literals = sorted(each for each in constants if each.strip())
-            self._template = self._sandbox.from_string(_Counting().visit(tree))
-        except jinja2.TemplateSyntaxError as error:
-            raise InputError(f"{name}: line {error.lineno} of the chat template: {error.message}") from error
-        except RecursionError as error:
-            raise InputError(f"{name}: the chat template is nested too deeply") from error
-
-    def render(self, variables: Mapping[str, Any]) -> str:
-        """Return what the template makes of variables."""
-        with self._lock:
-            self._sandbox.steps = self._sandbox.printed = 0
-            try:
-                return self._template.render(variables)
-            except _FAULTS as error:
-                text = " ".join(str(error).split()) or type(error).__name__
-                raise InputError(f"{self._name}:{_line(error)} the chat template: {text}") from error
-
-
-@lru_cache(maxsize=16)
-def compiled(source: str, name: str) -> Compiled:
-    """Return a template, compiled once."""
-    return Compiled(source, name)
-
-
-class _Counting(NodeTransformer):
-    # Puts the counts into a template where no call of the environment stands.
-    def visit_For(self, node: nodes.For) -> nodes.Node:
-        # An iteration costs what it may print.
-        self.generic_visit(node)
-        cost = 1 + sum(len(each.data) for each in node.find_all(nodes.TemplateData)) // _STEP
-        node.iter = self._call("_items", node.iter, nodes.Const(cost, lineno=node.lineno))
-        return node
-
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
-        self.generic_visit(node)
-        return self._call("_concatenated", nodes.List(node.nodes, lineno=node.lineno))
-
-    def visit_Add(self, node: nodes.Add) -> nodes.Node:
-        terms: list[nodes.Expr] = [node]
-        while isinstance(terms[0], nodes.Add):
-            terms[:1] = [terms[0].left, terms[0].right]
-        return self._call("_sum", nodes.List([self.visit(each) for each in terms], lineno=node.lineno))
-
-    def _call(self, name: str, node: nodes.Node, *args: nodes.Expr) -> nodes.Filter:
-        return nodes.Filter(cast(nodes.Expr, node), name, list(args), [], None, None, lineno=node.lineno)
-
-
-def _line(error: BaseException) -> str:
-    # Of the template, where the error was raised in it.
-    line, trace = "", error.__traceback__
-    while trace:
-        if trace.tb_frame.f_code.co_filename == "<template>":
-            line = f" line {trace.tb_lineno} of"
-        trace = trace.tb_next
-    return line
+compiled = lru_cache(maxsize=16)(_Sandbox)
 
 
 def _size(value: Any) -> int:
     # Characters of a value, about; an item counts as many, so that one that holds another many times is soon too large.
     if isinstance(value, str):
         return len(value)
-    if isinstance(value, list | tuple | dict):
-        size = 100 * len(value)
-        values = value.values() if isinstance(value, dict) else value
-        if set(map(type, values)) == {str}:
-            return size + sum(map(len, values))
-        for each in values:
-            size += _size(each)
-            if size > _MOST_CHARACTERS:
-                break
-        return size
-    return 1
+    size = 1
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        size += 500 + _size(each)
+        if size > _MOST_STEPS * _STEP:
+            break
+    return size
 
 
 def _raise(message: str) -> None:
-    raise jinja2.TemplateError(message)
+    raise TemplateError(message)
 
 
-def _to_json(
-    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
-) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    try:
+        yield
+    except _FAULTS as error:
+        line = f" line {error.lineno} of" if isinstance(error, TemplateSyntaxError) else ""
+        message = error.message if isinstance(error, TemplateError) else error
+        raise InputError(f"{name}:{line} the chat template: {' '.join(str(message).split())}") from error

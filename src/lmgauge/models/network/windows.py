@@ -10,11 +10,14 @@ program only, depend on the sequence's length.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmgauge.base.progress import CountedNote
 from lmgauge.scores.context_policy import PROTOCOLS, ContextPolicy, LayoutName
+
+if TYPE_CHECKING:
+    from lmgauge.models.network.tokens import TokenMap
 
 
 class Window(NamedTuple):
@@ -84,7 +87,19 @@ def windows_note(policy: ContextPolicy, without_bos: bool, count: int, total: in
 
 
 _WITHOUT_BOS = "; only the first begins with BOS, which this tokenizer puts before a text (--bos-each-window)"
-HAS_TEMPLATE = (
-    "{} has a chat template, and text without it is not what it is used for: frame conversations with --chat FIELD, plain "
-    "text with --as-turn assistant"
-)
+
+
+def template_notes(label: str, tokens: TokenMap, has_turns: Collection[bool]) -> list[str]:
+    """Return what must be known of a text scored without a chat template."""
+    # has_turns: whether blocks of it were turns of conversations.
+    if False in has_turns and tokens.template is not None:
+        return [
+            f"{label} has a chat template, and text without it is not what it is used for: frame conversations with --chat "
+            "FIELD, plain text with --as-turn assistant"
+        ]
+    if True in has_turns and tokens.framing is None and tokens.template is None and not tokens.trained_here:
+        return [
+            f"{label} has no chat template: it scores what is said in a turn as text, without the conversation before it; "
+            "give it one with --template FILE"
+        ]
+    return []

@@ -193,6 +193,8 @@ def event_counts(model: LanguageModel, block: Segments, *, seen: int = 0) -> NDA
     """Return how many events a model makes of each segment, by its tokenizer alone, before it computes anything."""
     # -> int64 [segments]; first tokens that the model leaves unscored are not counted.
     # Whether a reserved word may stand in the text is for the model to say: it is a token in any case.
+    if (of_turns := model.count_events(block)) is not None:
+        return of_turns
     encoded = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape")
     ids = encoded.ids if block.given_starts is None else encoded.ids[~encoded.is_given]
     counts: NDArray[np.int64] = np.diff(np.flatnonzero(ids == EOS), prepend=-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 import re
@@ -153,32 +154,59 @@ def _in_dtype(
 
 
 def _network(source: str, dtype: torch.dtype, device: torch.device, *, trust: bool, only_local: bool) -> PreTrainedModel:
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")  # or a service on the hub would be asked to convert
+    where: dict[str, Any] = {"trust_remote_code": trust, "local_files_only": only_local}
+    config = AutoConfig.from_pretrained(source, **where)
+    method = _quantization(config)
+    if method and device.type != "cpu":
+        where["device_map"] = {"": device}  # packed weights are laid out for the device that multiplies them
     load: Any = AutoModelForCausalLM.from_pretrained  # typed as if it never returned a report
     network, report = load(
         source,
+        config=config,
         dtype=dtype,
-        trust_remote_code=trust,
-        local_files_only=only_local,
         output_loading_info=True,
         ignore_mismatched_sizes=True,
         use_safetensors=True,
+        **where,
     )
+    _check_weights(source, network, report, method)
+    if method and getattr(network, "hf_quantizer", None) is None:
+        network.to(dtype)  # unpacked in loading: the library leaves the other weights as they were stored
+    loaded: PreTrainedModel = network.to(device).eval()
+    return loaded
+
+
+def _quantization(config: Any) -> str:
+    # How a configuration says that the weights are packed, e.g. `gptq`; empty if it says nothing of it.
+    stored = getattr(config, "quantization_config", None) or getattr(config, "quantization", None)  # MLX writes the second
+    return str(stored.get("quant_method", "MLX")) if isinstance(stored, dict) else ""
+
+
+def _check_weights(source: str, network: PreTrainedModel, report: dict[str, Any], method: str) -> None:
+    # Refuse weights that are not there, of another shape, or whose scales nobody reads: without these they load as numbers.
+    unpacked = dict(network.named_parameters()) if getattr(network, "hf_quantizer", None) is None else {}
+    unread = sorted(name for name in report["unexpected_keys"] if f"{name.rpartition('.')[0]}.weight" in unpacked)
+    missing = sorted(report["missing_keys"])
+    quantized = method and f"the weights are quantized ({method}) in a way that transformers does not read"
+    if unread:
+        raise ModelFileError(
+            f"{source}: {len(unread)} stored values belong to weights and would not be used, {unread[0]} for one: "
+            f"{quantized or 'they do not fit config.json, or the weights are quantized and it does not say how'}"
+        )
     if report["mismatched_keys"]:
         name, stored, wanted = sorted(report["mismatched_keys"])[0]
         raise ModelFileError(
             f"{source}: the weight {name} has the shape {tuple(stored)}, and config.json asks for {tuple(wanted)}; they do "
             "not belong together"
         )
-    missing = sorted(report["missing_keys"])
     if missing:
         raise ModelFileError(
-            f"{source}: {len(missing)} weights are missing, {missing[0]} for one, and would be random; copy or save it again"
+            f"{source}: {len(missing)} weights are missing, {missing[0]} for one, and would be random; "
+            f"{quantized or 'copy or save it again'}"
         )
-    loaded: PreTrainedModel = network.to(device).eval()
-    return loaded
 
 
 def _tokens(source: str, folder: Path | None, options: ScoringOptions, *, only_local: bool) -> TokenMap:
@@ -197,13 +225,15 @@ def _tokens(source: str, folder: Path | None, options: ScoringOptions, *, only_l
 
 @contextlib.contextmanager
 def telling(source: str, folder: Path | None) -> Iterator[None]:
-    """Turn what the library raises into words for people."""
+    """Turn what the library raises into words for people; what it and those that unpack weights print is dropped."""
     try:
-        yield
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            yield
     except (ModelFileError, UsageError):
         raise
     except ImportError as error:
-        raise ModelFileError(f"{source}: needs a library that is not installed: {_first_line(error)}") from error
+        what = "cannot be loaded here" if "requires a GPU" in str(error) else "needs a library that is not installed"
+        raise ModelFileError(f"{source}: {what}: {_first_line(error)}") from error
     except Exception as error:  # safetensors and tokenizers raise their own classes, right under Exception
         text = str(error)
         if "trust_remote_code" in text:
@@ -217,6 +247,11 @@ def telling(source: str, folder: Path | None) -> Iterator[None]:
             ) from error
         if "does not recognize this architecture" in text or "Unrecognized model" in text:
             raise UnknownKindError(f"{source}: of a kind that transformers does not know") from error
+        if "to have the same dtype" in text:
+            raise ModelFileError(
+                f"{source}: its quantized weights are multiplied in bfloat16 only, which this processor cannot do fast; use "
+                f"a GPU ({_first_line(error)})"
+            ) from error
         if "Unrecognized configuration class" in text:
             raise ModelFileError(f"{source}: not a causal language model, one that predicts the next token") from error
         raise ModelFileError(f"{source}: cannot be loaded: {_first_line(error)}") from error
@@ -240,6 +275,7 @@ def quiet() -> Iterator[None]:
     library.set_verbosity_error()
     library.disable_progress_bar()
     hub.setLevel(logging.ERROR)
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it says at each product that it rounds
     try:
         yield
     finally:
