@@ -133,9 +133,7 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
         yield "95 % interval of a group of fewer than 6 documents: about text like these."
     elif groups and any(r.interval is not None and r.interval.unit == DOCUMENTS for r in groups):
         yield "95 % interval of a group: over the documents in it."
-    for result in results:
-        if result.first_segment is not None:
-            yield f"{result.model}: {result.first_segment}"
+    yield from (f"{result.model}: {result.first_segment}" for result in results if result.first_segment)
 
 
 def _notes(results: Sequence[Evaluation]) -> Iterator[str]:

@@ -347,7 +347,7 @@ def test_a_table_of_turns_without_their_ends(tmp_path: Path, end: str) -> None:
     [check] = table_of_turns(tmp_path, without).failures  # type: ignore[arg-type]
     assert (check.name, check.evidence) == (
         "ends of turns",
-        "No row scores the special token that ends a turn, in 2 turns.",
+        "No row scores what ends a turn, in 2 turns.",
     )
 
 

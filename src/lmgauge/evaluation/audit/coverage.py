@@ -378,8 +378,7 @@ class Coverage:
             bad, good = (text and f"{text[0].upper()}{text[1:]}." for text in ("; ".join(faults), "; ".join([seen, *hints])))
             yield judge(LEVEL, "special tokens", bad=bad, good=good)
         elif self._turns and not self._ended and self._policy.unit != "sentence":
-            bad = f"No row scores the special token that ends a turn, in {counted(self._turns, 'turn')}."
-            yield judge(LEVEL, "ends of turns", bad=bad)
+            yield judge(LEVEL, "ends of turns", bad=f"No row scores what ends a turn, in {counted(self._turns, 'turn')}.")
 
     def _judged(self, name: str, good: str, skipped: str = "", **details: Any) -> Check:
         # Verdict on one of the questions, from what was noted.

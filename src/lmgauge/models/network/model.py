@@ -266,16 +266,6 @@ class NetworkModel(ScoresStrings):
                 yield self.batch_of(events, scored[:used], first)
                 scored = scored[used:]
 
-    def seen(self, events: BlockEvents) -> tuple[list[int], int]:
-        """Return the network's ids of all that it sees of a segment, and how many of them, from the first, are not scored.
-
-        Args:
-            events: of a block that is this segment.
-        """
-        shown = self._network_ids(np.concatenate((*events.given_ids(None, self.label), events.ids)))
-        ids = [*self._begin().tolist(), *shown.tolist()]
-        return ids, max(len(ids) - len(events.ids), int(self.context_policy.first == "unscored"))
-
     special_tokens = look_around
 
     def jobs_of_segments(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:

@@ -37,8 +37,7 @@ def _name(tokens: TokenMap, token: int) -> str:
 
 def _is_special(tokens: TokenMap, token: int) -> bool:
     name = _name(tokens, token)
-    known = name in tokens.specials if tokens.specials else is_special(name)
-    return token in (tokens.bos, tokens.eos) or (known and token != tokens.network_ids[UNK])
+    return token != tokens.network_ids[UNK] and (name in tokens.specials if tokens.specials else is_special(name))
 
 
 def _in_words(tokens: TokenMap, ids: Sequence[int]) -> str:
@@ -67,9 +66,13 @@ def look_around(model: NetworkModel, block: Segments) -> tuple[str, list[str], l
     Args:
         block: of the text; its beginning is scored in another way, too, where the first token is in doubt.
     """
-    tokens, place = model.tokens, int((block.ends > block.starts).argmax())
-    ids, scored = model.seen(block_events(block.part(place, place + 1), tokens, model.context_policy, spans=False))
-    missing, needless = _first_token(model, block, ids)
+    tokens, policy, place = model.tokens, model.context_policy, int((block.ends > block.starts).argmax())
+    first = None if tokens.framing is not None else {"bos": tokens.bos, "eos": tokens.eos}.get(policy.first)
+    events = block_events(block.part(place, place + 1), tokens, policy, spans=False)
+    own = tokens.network_ids[np.concatenate((*events.given_ids(None, model.label), events.ids))]
+    ids = [*([] if first is None else [first]), *np.maximum(own, 0).tolist()]
+    scored = max(len(ids) - len(events.ids), int(policy.first == "unscored"))
+    missing, needless = _first_token(model, block, first if tokens.framing is None else next(iter(ids), None))
     faults = [*missing, *_of_turns(model, block)]
     for row, what in ((ids, "what it sees of a text"), (tokens.around[0], "what its tokenizer sets before a text")):
         if (twice := doubled(row, partial(_is_special, tokens))) is not None:
@@ -98,13 +101,14 @@ def _of_turns(model: NetworkModel, block: Segments) -> Iterator[str]:
         yield f"the token that ends a turn, {framed.end.strip()}, is not scored (--no-end-of-turn)"
 
 
-def _first_token(model: NetworkModel, block: Segments, ids: Sequence[int]) -> tuple[list[str], list[str]]:
+def _first_token(model: NetworkModel, block: Segments, first: int | None) -> tuple[list[str], list[str]]:
     # What is missing before a text, and what the network's tokenizer does not set there; each scored in both ways.
+    # first: what the network is shown first.
     tokens, policy, raw = model.tokens, model.context_policy, model.raw
-    own, first = next(iter(tokens.around[0]), None), {"bos": tokens.bos, "eos": tokens.eos}.get(policy.first)
+    own = next(iter(tokens.around[0]), None)
     count = 1 + int(np.searchsorted((block.ends - block.starts).cumsum()[:-1], _SAMPLE))
     if tokens.framing is not None and raw is not None:
-        if own is None or ids[:1] == [own]:
+        if own in (None, first):
             return [], []
         ways, how, sample = [raw.framed(), raw.framed()], "--template", [block.part(0, count)]
         ways[1].tokens = replace(tokens, framing=tokens.framing.behind(_name(tokens, own)))
