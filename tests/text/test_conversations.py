@@ -336,6 +336,23 @@ def test_messages_nested_too_deep_are_a_bad_record(tmp_path: Path) -> None:
     assert corpus.report.unusable == 1
 
 
+def test_columns_that_hold_no_messages_are_refused(tmp_path: Path) -> None:
+    latin = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"], pa.binary()).buffers())
+    inside = pa.StructArray.from_arrays([pa.array(["assistant"]), latin], ["role", "content"])
+    for column, says in (
+        (pa.array([["the cat"]]), ":1: field 'm': message 1 is a string, not an object"),
+        (pa.array([None]), ":1: field 'm': null is not a list of messages"),
+        (
+            pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), inside),
+            "column 'm' holds a string inside that is not valid",
+        ),
+    ):
+        pq.write_table(pa.table({"m": column}), tmp_path / "x.parquet")
+        with pytest.raises(InputError) as refusal:
+            list(Corpus.from_files(tmp_path / "x.parquet", chat="m"))
+        assert says in str(refusal.value)
+
+
 def test_a_generator_is_read_once_and_says_so() -> None:
     corpus = Corpus.from_conversations(iter([SHARED, Conversation(tuple(SUMS[:5]))]))
     assert [text for text, *_ in read(corpus)] == ["Hello", "two"]

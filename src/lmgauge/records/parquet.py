@@ -82,7 +82,7 @@ class Reader(RecordReader):
         if taken := self.fields.taken.intersection(table.column_names):
             raise name_taken(self.source.name, min(taken))
         name, numbers = self.fields.text, np.arange(block.first, block.first + len(table))
-        values = {other: _present(values_of(table[other])) for other in self.fields.others if other in table.column_names}
+        values = {other: _present(self._values(table, other)) for other in self.fields.others if other in table.column_names}
         if name is None:
             return Records(self.source.name, numbers, Strings.of([]), values, {}, table)
         texts = Strings.of_column(one_array(table[name]), lists=self.fields.lists)
@@ -102,9 +102,15 @@ class Reader(RecordReader):
 
     def rows(self) -> Iterator[Row]:
         for block in self._tables(BLOCK_BYTES, None, rows=True):
-            columns = {name: values_of(block.content[name]) for name in block.content.column_names}
+            columns = {name: self._values(block.content, name) for name in block.content.column_names}
             for row in range(len(block.content)):
                 yield Row(block.first + row, {name: values[row] for name, values in columns.items()})
+
+    def _values(self, table: pa.Table, name: str) -> list[Any]:
+        try:
+            return values_of(table[name])
+        except UnicodeDecodeError as error:
+            raise InputError(f"{self.source.name}: column {name!r} holds a string inside that is not valid UTF-8") from error
 
     def raw_record(self, records: Records, row: int) -> bytes | None:
         import pyarrow as pa
