@@ -89,9 +89,10 @@ def load_models(
 
 def refuse_framed(models: Iterable[LanguageModel], corpus: Corpus | None) -> None:
     """Refuse conversations where a network would score their contents alone, out of its chat template."""
-    odd = next((one for one in models if corpus is not None and corpus.roles and one.framed().raw is not None), None)
-    if odd is not None:
-        raise UsageError(f"{odd.label} has a chat template, which a mixture does not set turns into: give it plain text")
+    from lmgauge.models.protocol import refuse_templates
+
+    if corpus is not None and corpus.roles is not None:
+        refuse_templates(models)
 
 
 def _follows_rules(model: object) -> TypeGuard[NetworkModel]:

@@ -311,6 +311,13 @@ def not_a_model(value: object) -> UsageError:
     return UsageError(f"a model is an object with score and log_distribution, or a path, {seen}")
 
 
+def refuse_templates(models: Iterable[LanguageModel]) -> None:
+    """Refuse parts of a mixture that set turns into a template of their own, as its events have to be those of all."""
+    odd = next((model for model in models if model.framed().raw is not None), None)
+    if odd is not None:
+        raise UsageError(f"{odd.label} has a chat template, which a mixture does not set turns into: give it plain text")
+
+
 M = TypeVar("M", bound=LanguageModel)
 
 

@@ -150,12 +150,12 @@ class ChatTemplate:
     def _place(self, conversation: Conversation, text: str, at: int) -> Place:
         # Of one content in `text`: from the first of its characters to the last that the template leaves there.
         content = conversation.messages[at]["content"]
-        if found := self._found(conversation, text, {at: (0, len(content))}):
-            return found[at]
+        if places := self._found(conversation, text, {at: (0, len(content))}):
+            return places[at]
 
         def first(edges: Sequence[int]) -> tuple[int, int]:
-            found = ((edge, self._found(conversation, text, {at: (edge, edge)})) for edge in edges[:_MOST_EDGES])
-            return next(((edge, place[at][0]) for edge, place in found if place), (0, -1))
+            tried = ((edge, self._found(conversation, text, {at: (edge, edge)})) for edge in edges[:_MOST_EDGES])
+            return next(((edge, place[at][0]) for edge, place in tried if place), (0, -1))
 
         # A template may cut a content in the white space around it, and at the strings that it names.
         named = "|".join(["\\A", "\\Z", *map(re.escape, _compiled(self._source, self.name).literals)])

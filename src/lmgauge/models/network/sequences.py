@@ -119,22 +119,23 @@ def framed_events(block: Segments, turns: Sequence[Turn], tokens: TokenMap, poli
     begin, begins = sizes[owner, 0], starts_of(ends, counts)
     stop = begin + sizes[owner, 1]
     # The cat| sat</s>: what ends at the boundary or before it is given, what begins before the content's end is text.
-    given = ends <= begin
+    is_given = ends <= begin
     if policy.framing:
         own_starts = (_framing_start(turn, one.before, template) for turn, one in zip(turns, framed, strict=True))
-        given &= ends <= np.fromiter(own_starts, np.int64, len(block))[owner]
-    given[firsts[counts > 0]] |= ends[firsts[counts > 0]] <= sizes[counts > 0, 0]  # nothing is shown before the first token
+        is_given &= ends <= np.fromiter(own_starts, np.int64, len(block))[owner]
+    firsts = firsts[counts > 0]  # nothing is shown before them
+    is_given[firsts] |= ends[firsts] <= begin[firsts]
     # A character that several tokens share may be the first one's.
     is_text = (ends > begin) & ((begins < stop) | (ends == stop))
     is_behind = (ends > begin) & ~is_text
-    events = ~given & ~is_behind if policy.end == "none" else ~given
+    events = ~is_given & ~is_behind if policy.end == "none" else ~is_given
     own_ids, of = tokens.own_ids[ids], owner[events]
     spans, counts = np.clip((ends - begin)[events], 0, sizes[of, 1]), np.bincount(of, minlength=len(block))
     kinds = np.where(is_text, np.where(own_ids == UNK, OOV, TOKEN), FRAMING).astype(np.uint8)[events]
     last = (np.cumsum(counts) - 1)[counts > 0]
     kinds[last[is_behind[events][last]]] = EOS_KIND
     crossing = np.bincount(owner[is_text & (begins < begin)], minlength=len(block)) > 0
-    before = GivenTokens(own_ids[given], np.bincount(owner[given], minlength=len(block)), sizes[:, 0], crossing)
+    before = GivenTokens(own_ids[is_given], np.bincount(owner[is_given], minlength=len(block)), sizes[:, 0], crossing)
     lossy = lossy & _contents_lossy(framed, tokens, lossy)
     for i, (_, content, _) in enumerate(parts):
         if (source := block.text(i)) != content:
