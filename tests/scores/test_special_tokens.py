@@ -8,7 +8,7 @@ from lmgauge.scores.special_tokens import begins_texts, doubled, is_special
 
 BEGINNINGS = ["<s>", "<bos>", "<BOS_TOKEN>", "[CLS]", "<|begin_of_text|>", "<|endoftext|>", "<｜begin▁of▁sentence｜>"]
 OTHERS = ["</s>", "<pad>", "<start_of_turn>", "<|im_start|>", "<|start_header_id|>", "[/INST]", "<｜User｜>"]
-WORDS = ["s", "<div>", "<", "<|", "<| a |>", "[A]", "the", ""]
+WORDS = ["s", "<div>", "<", "<|", "<| a |>", "the", ""]
 
 
 @pytest.mark.parametrize("name", BEGINNINGS + OTHERS)

@@ -10,15 +10,16 @@ from typing import TypeVar
 T = TypeVar("T")
 FAULT = "special tokens: "
 """What notes on a fault begin with; they are shown before others."""
-_SPECIAL = re.compile(
-    r"</?s>|<(?:unk|pad|mask|bos|eos|start_of_turn|end_of_turn|[A-Z_]+_TOKEN)>|<[|｜][^\s|｜<>]+[|｜]>|\[/?(?:UNK|CLS|SEP|PAD|MASK|BOS|EOS|INST)\]"
+SPECIAL_NAME = re.compile(
+    r"<[|｜][^\s<>]+[|｜]>|</?s>|<(?:unk|pad|mask|bos|eos|\w+_of_\w+|[A-Z_]+_TOKEN|turn\||\|turn)>|\[/?[A-Z_]+\]"
 )
+"""What looks like the name of a special token."""
 _BEGINS = re.compile(r"<s>|<bos>|<BOS_TOKEN>|\[(?:CLS|BOS)\]|<[|｜](?:begin|bos|startoftext|endoftext)[^\s|｜<>]*[|｜]>")
 
 
 def is_special(token: str | bytes) -> bool:
     """Return True if a token has the name of a special token."""
-    return _SPECIAL.fullmatch(token if isinstance(token, str) else token.decode("utf-8", "replace")) is not None
+    return SPECIAL_NAME.fullmatch(token if isinstance(token, str) else token.decode("utf-8", "replace")) is not None
 
 
 def begins_texts(token: str) -> bool:

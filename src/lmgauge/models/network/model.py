@@ -394,7 +394,7 @@ class NetworkModel(ScoresStrings):
             logprob: float64 [n], nats; ignored where unscored.
             unscored: bool [n], events without a row, or None.
         """
-        return events.batch(logprob, self.tokens, unscored, with_bytes=self.context_policy.leaves_out)
+        return events.batch(logprob, self.tokens.vocabulary, unscored, with_bytes=self.context_policy.leaves_out)
 
     def uniform(self) -> float:
         """Return the log-probability that all tokens share where nothing is shown, nats."""

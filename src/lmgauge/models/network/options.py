@@ -262,7 +262,7 @@ def resolve_policy(options: ScoringOptions, tokens: TokenMap, positions: int | N
     return ContextPolicy(unit=unit, length=context, stride=stride, first=first, end=end, bos_each=bos_each)
 
 
-_NOT_OF_TURNS = ("protocol", "bos_each_window", "first_token", "end", "stride")
+_NOT_OF_TURNS = ("bos", "protocol", "bos_each_window", "first_token", "end", "stride")
 
 
 def policy_of_turns(policy: ContextPolicy, options: ScoringOptions, template: str) -> ContextPolicy:
