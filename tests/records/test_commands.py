@@ -133,7 +133,7 @@ CASES: dict[str, dict[str, str]] = {
 }
 """By what is read, and then by the command and what it calls it, a command line that reads it."""
 
-LINES_ALONE = {"wer substitutions", "cer substitutions", "rescore substitutions", "convert classes"}
+LINES_ALONE = {"wer substitutions", "cer substitutions", "rescore substitutions"}
 """Files of lines in a form of their own."""
 WAITS = {"explore text", "explore train"}
 """Texts of a server, which reads them as `diagnose` does."""
@@ -150,7 +150,7 @@ NO_RECORDS = {
         "write_clean",
         "write_scores",
     ),
-    *("vega", "figures", "model", "models", "reference", "tokenizer", "percentiles", "audit", "base", "base_file"),
+    *("vega", "figures", "model", "models", "reference", "tokenizer", "template", "percentiles", "audit", "base", "base_file"),
     *("run", "runs", "shards", "what", "source", "target"),
 }
 """What names outputs, models, runs, and files that lmgauge writes for itself."""

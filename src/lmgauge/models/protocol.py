@@ -177,6 +177,10 @@ class Traits(Protocol):
         """The rows of a network's output layer that its tokens have."""
         return None
 
+    def special_tokens(self, block: Segments) -> tuple[str, list[str], list[str]] | None:
+        """Return what a network sees of the first segment of a block, faults, and what may be a fault; else None."""
+        return None
+
     @default
     def is_spelled(self) -> bool:
         """True if it spells its unseen words, and has a `writer` of events as text."""

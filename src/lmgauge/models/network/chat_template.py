@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from os.path import commonprefix
@@ -73,6 +74,12 @@ class ChatTemplate:
         self._source, self._variables = source, {**tokens, **arguments}
         self._special = re.compile("|".join(map(re.escape, sorted(filter(None, specials), key=len, reverse=True))) or "(?!)")
         self._has_prompt = "add_generation_prompt" in _compiled(source, name).variables
+
+    def behind(self, text: str) -> ChatTemplate:
+        """Return the same template with a text before what it writes."""
+        other = copy(self)
+        other._source = "{% raw %}" + text + "{% endraw %}" + self._source
+        return other
 
     def render(self, conversation: Conversation, upto: int | None = None, *, prompt: bool = False) -> str:
         """Return the rendering of messages[:upto]; prompt: with what makes it the assistant's turn."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,6 +17,7 @@ from lmgauge.base.decoding import decode
 from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.base.files import read_regular
 from lmgauge.models.protocol import read_config
+from lmgauge.scores.special_tokens import SPECIAL_NAME
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, check_largest_id
 from lmgauge.text.segments import Segments
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CONFIG_KEY = "lmgauge"
 NO_ID = -1
-SPECIAL_NAME = re.compile(r"<[|｜][^\s<>]+[|｜]>|</?s>|<(?:bos|eos|\w+_of_\w+|turn\||\|turn)>|\[/?[A-Z_]+\]")
-"""What looks like the name of a special token."""
 _LARGEST_TEMPLATE = 1 << 20  # bytes: published ones have up to 20 kB
 
 

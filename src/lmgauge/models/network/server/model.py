@@ -27,11 +27,12 @@ from lmgauge.models.network.options import ScoringOptions, policy_of_turns
 from lmgauge.models.network.sequences import framed_turns, lay_turns
 from lmgauge.models.network.server.http import Endpoint, ServerError
 from lmgauge.models.network.server.server import Server, locate_rendered
-from lmgauge.models.network.tokens import SPECIAL_NAME, chat_template
+from lmgauge.models.network.tokens import chat_template
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import TOKEN, ScoreBatch, Strings, TokenStrings
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.imports.log import LoggedSegment, printable
+from lmgauge.scores.special_tokens import SPECIAL_NAME, is_special
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Cut, TokenizerBase, Tokens, TokenUnit
 from lmgauge.text.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
@@ -47,7 +48,6 @@ _NAMED = "names of special tokens ({1}) stand in {0}; the server may read them a
 _TWICE = "the BOS token stands twice before {}: the server sets one, as the template does; add --template-args bos_token=..."
 _UNTOLD = "the server tells no chat template, and {} of conversations are scored as text: give it one with --template FILE"
 _FOREIGN = "the server sets a BOS token before {}, which the chat template does not, and cannot be told not to"
-_SPECIAL = re.compile(r"</?s>|<(unk|pad|mask|bos|eos)>|<\|[^\s|<>]+\|>")
 
 
 class UnknownVocabulary(Vocabulary):
@@ -262,7 +262,7 @@ class CompletionsModel(ScoresStrings):
         behind = laid.behind(len(before.encode()))
         shown = (printable(piece) for piece, value in zip(behind.pieces, behind.logprob, strict=True) if value is not None)
         # Servers read the name of a special token in the text as that token, not as the text it is.
-        names = list(filter(_SPECIAL.fullmatch, shown))
+        names = list(filter(is_special, shown))
         self._names.update(names[:1])
         return laid, _NAMED if names else ""
 

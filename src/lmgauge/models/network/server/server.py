@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 from lmgauge.base.errors import UsageError
 from lmgauge.models.network.server.http import Endpoint, ServerError
-from lmgauge.models.network.tokens import SPECIAL_NAME
 from lmgauge.scores.imports.log import LoggedSegment, printable
 from lmgauge.scores.imports.replies import PromptTokens, ReplyError, read_echo, read_prompt_logprobs
 from lmgauge.scores.imports.token_alignment import fit, without_bos
 from lmgauge.scores.spans import Piece, approximate, left_out, place
+from lmgauge.scores.special_tokens import is_special
 
 Asking = Literal["echo", "prompt_logprobs"]
 PROBE = "The quick brown fox jumps over the lazy dog.\nÄpfel, 1984: naïve cafés – 東京!\n"
@@ -83,7 +83,8 @@ class Server:
 
         The token is "" where it is not shown, and None where there is none.
         """
-        quiet = replace(self, before="", more=_QUIET)
+        # Of `prompt_logprobs` the first has no name: it must not be the text's.
+        quiet = replace(self, before="", more=_QUIET if self.asking == "echo" else {})
         try:
             tokens = quiet.tokens(PROBE)
         except ServerError:
@@ -92,7 +93,7 @@ class Server:
         located, first = locate(tokens, PROBE.encode()), printable(tokens.pieces[0])
         if not tokens.before(located) and located.logprob[0] is None:
             return quiet, None
-        return quiet, first if SPECIAL_NAME.fullmatch(first) else ""
+        return quiet, first if is_special(first) else ""
 
     def template(self) -> tuple[str | None, dict[str, str]]:
         """Return what the server tells of its chat template: its source and special tokens such as `bos_token`."""
