@@ -100,7 +100,7 @@ def _of_the_assistant(tokenizer: PreTrainedTokenizerFast, messages: list[dict[st
     for message in messages:
         texts = f"<|im_start|>{message['role']}\n", f"{message['content']}<|im_end|>", "\n"
         parts = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
-        ids += sum(parts, [])
+        ids += [token for part in parts for token in part]
         said = parts[1] if message["role"] == "assistant" else [-100] * len(parts[1])
         labels += [-100] * len(parts[0]) + said + [-100] * len(parts[2])
     return torch.tensor(ids), torch.tensor(labels)

@@ -346,3 +346,14 @@ def test_a_network_without_a_template_says_so() -> None:
     result = lmgauge.evaluate(model, Corpus.from_conversations(CONVERSATIONS))
     assert any("--template FILE" in note for note in result.notes)
     assert "template=" not in result.context
+
+
+def test_the_noise_floor_of_a_divergence_is_of_the_same_turns() -> None:
+    """The model in other batches is in its template, too."""
+    fast = tokenizer()
+    one, other = (NeuralModel.wrap(network(len(fast)), fast, label=label) for label in ("one", "other"))
+    corpus = Corpus.from_conversations(CONVERSATIONS)
+    away = lmgauge.divergence(one, other, corpus, events=None)
+    assert away.events == sum(len(turn) for turn in scored(one, corpus)[0])
+    assert away.floor is not None
+    assert away.floor.kl_ab_nats.value < 1e-9
