@@ -89,7 +89,7 @@ def probability(value: float, digits: int = 1) -> str:
 
 
 def figures(value: float, digits: int = 2) -> str:
-    """Return a number with so many significant figures: 0.0000028, 0.26, 12; a zero as 0."""
+    """Return a number with a number of significant figures: 0.0000028, 0.26, 12; a zero as 0."""
     decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
     return f"{value:.{digits - 1}e}" if decimals > _MOST_DIGITS or abs(value) >= _LARGE else f"{value:,.{max(0, decimals)}f}"
 

@@ -40,7 +40,7 @@ Watch = Callable[[int, PairRows], None]
 
 # Distributions that sum to one within it are taken as such; float32 models and ARPA files round.
 _MASS_TOLERANCE = 1e-5
-# Of the noise floor: at most so many events, whose distributions are held in so much memory.
+# Of the noise floor: the most events, and the most memory for their distributions.
 _FLOOR_EVENTS, _FLOOR_BYTES = 1000, 1 << 28
 
 
