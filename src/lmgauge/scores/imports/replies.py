@@ -50,8 +50,8 @@ class PromptTokens:
 
     def before(self, laid: LoggedSegment) -> int:
         """Return how many tokens stand before those that are laid on a text, whether they are shown or only counted."""
-        shown = len(self.pieces) - laid.generated[0]
-        return max(shown, self.prompt or 0) - len(laid.pieces)
+        shown, unnamed = len(self.pieces) - laid.generated[0], laid.logprob[:1] == [None] and laid.ends[0] == 0
+        return max(shown, self.prompt or 0) - len(laid.pieces) + unnamed
 
     def added_first(self, asked: int) -> list[int]:
         """Return how many tokens at the end the server may have added, the likeliest count first."""

@@ -72,7 +72,7 @@ def prompts(toy: ToyServer) -> list[str]:
 
 @pytest.mark.parametrize("switch", ["heard", "ignored", "refused"])
 @pytest.mark.parametrize(
-    ("specials", "form"), [("read", "legacy"), ("read", "content"), ("hidden", "legacy"), ("hidden", "content")]
+    ("specials", "form"), [("read", "legacy"), ("read", "prompt_logprobs"), ("hidden", "legacy"), ("hidden", "content")]
 )
 @pytest.mark.parametrize("spelling", ["dropped", "pieces", "escaped"])
 def test_the_bos_token_stands_once_whatever_the_server_does(switch: str, specials: str, form: str, spelling: str) -> None:
@@ -81,7 +81,7 @@ def test_the_bos_token_stands_once_whatever_the_server_does(switch: str, special
         model, batch, turns = scored(toy)
     assert turns == expected()
     assert model.notes == []
-    assert {prompt.startswith("<s>") for prompt in prompts(toy)} == {switch == "heard"}
+    assert {prompt.startswith("<s>") for prompt in prompts(toy)} == {switch == "heard" and form != "prompt_logprobs"}
     assert batch.lossy.tolist() == [False, True, False]  # the template strips the second
     kinds = np.split(batch.kind, np.cumsum(batch.segment_events)[:-1])
     assert all(kind.tolist() == [TOKEN] * (len(kind) - 1) + [EOS_KIND] for kind in kinds)

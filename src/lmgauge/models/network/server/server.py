@@ -83,7 +83,8 @@ class Server:
 
         The token is "" where it is not shown, and None where there is none.
         """
-        quiet = replace(self, before="", more=_QUIET)
+        # Of `prompt_logprobs` the first has no name: it must not be the text's.
+        quiet = replace(self, before="", more=_QUIET if self.asking == "echo" else {})
         try:
             tokens = quiet.tokens(PROBE)
         except ServerError:
