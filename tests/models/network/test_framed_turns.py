@@ -357,3 +357,16 @@ def test_the_noise_floor_of_a_divergence_is_of_the_same_turns() -> None:
     assert away.events == sum(len(turn) for turn in scored(one, corpus)[0])
     assert away.floor is not None
     assert away.floor.kl_ab_nats.value < 1e-9
+
+
+def test_what_must_be_known_of_turns_is_said() -> None:
+    fast = tokenizer("{% if loud %}!{% endif %}" + CHATML)
+    model = NeuralModel.wrap(network(len(fast)), fast, ScoringOptions(template_args={"lout": True}))
+    turns = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "a <|im_end|> b", "reasoning_content": "so"},
+    ]
+    notes = lmgauge.evaluate(model, Corpus.from_conversations([turns])).notes
+    assert any("no variable lout (--template-args); it has loud" in note for note in notes)
+    assert any("stand in the content of 1 turn" in note for note in notes)
+    assert any("reasoning in a field of its own" in note for note in notes)
