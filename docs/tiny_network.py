@@ -39,7 +39,7 @@ def make_network(
 
 
 def round_weights(folder: str, target: str, bits: int) -> None:
-    """Write a network whose matrices are rounded to so many bits, each column on a scale of its own, as quantizing does.
+    """Write a network whose matrices are rounded to a number of bits, each column on a scale of its own, as quantizing does.
 
     The rounded weights are stored in float32, so that any library computes with them.
     """

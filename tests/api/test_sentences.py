@@ -171,15 +171,15 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a sentence as a path": (
         lambda: lmgauge.evaluate(MODEL, "the cat sat"),
-        "to score strings: lmgauge.evaluate(model, texts=[...]), to train on them: lmgauge.Corpus.from_strings([...])",
+        "to pass strings: lmgauge.Corpus.from_strings([...])",
     ),
     "sentences as paths": (
         lambda: lmgauge.evaluate(MODEL, ["the cat sat", "the dog"]),
-        "to score strings: lmgauge.evaluate(model, texts=[...]), to train on them: lmgauge.Corpus.from_strings([...])",
+        "to pass strings: lmgauge.Corpus.from_strings([...])",
     ),
     "a very long sentence as a path": (
         lambda: lmgauge.evaluate(MODEL, "the cat sat " * 1000),
-        "to score strings: lmgauge.evaluate(model, texts=[...]), to train on them: lmgauge.Corpus.from_strings([...])",
+        "to pass strings: lmgauge.Corpus.from_strings([...])",
     ),
     "files and strings": (lambda: lmgauge.evaluate(MODEL, "a.txt", texts=["a"]), "both text (files) and texts (strings)"),
     "a number": (lambda: lmgauge.perplexity(MODEL, 3), 'give a string or several, as in ["the cat sat"'),  # type: ignore[arg-type]

@@ -54,10 +54,10 @@ def test_json(texts: tuple[str, str], tmp_path: Path) -> None:
 
 
 def test_schedules_are_told_in_full(texts: tuple[str, str], tmp_path: Path) -> None:
-    chosen = ["--decay", "0.7", "--decay-after", "1", "--warmup", "5", "--improvement", "0.01"]
+    chosen = ["--decay", "0.7", "--decay-after", "1", "--warmup", "5", "--clip-norm", "3"]
     told = json.loads(invoke("rnn", texts[0], "-o", str(tmp_path / "m"), "--json", *chosen, *SMALL).stdout)
-    names = ("decay", "decay_after", "warmup", "improvement")
-    assert [told["settings"][name] for name in names] == [0.7, 1, 5, 0.01]
+    names = ("decay", "decay_after", "warmup", "clip_norm")
+    assert [told["settings"][name] for name in names] == [0.7, 1, 5, 3]
     assert told["history"][1]["learning_rate"] == pytest.approx(0.7)
 
 

@@ -133,7 +133,7 @@ CASES: dict[str, dict[str, str]] = {
 }
 """By what is read, and then by the command and what it calls it, a command line that reads it."""
 
-LINES_ALONE = {"wer substitutions", "cer substitutions", "rescore substitutions", "convert classes"}
+LINES_ALONE = {"wer substitutions", "cer substitutions", "rescore substitutions"}
 """Files of lines in a form of their own."""
 WAITS = {"explore text", "explore train"}
 """Texts of a server, which reads them as `diagnose` does."""

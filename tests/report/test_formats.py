@@ -65,6 +65,14 @@ def test_large_counts_keep_all_digits() -> None:
     assert in_words(Number(12_345_678_901_234_567_890, form="count")) == "12,345,678,901,234,567,890"
 
 
+def test_small_figures_keep_two_that_count() -> None:
+    values = [2.8e-6, 0.0000299, 0.0996, 0.26, 1.04, 12.34, 1234.5, 4.4e-16, 0.0, -0.0314, 2e12]
+    shown = ["0.0000028", "0.000030", "0.100", "0.26", "1.0", "12", "1,234", "4.4e-16", "0", "-0.031", "2.0e+12"]
+    assert [in_words(Number(value, 2, "figures")) for value in values] == shown
+    assert in_words(Range(2.8e-6, 0.26, 2, "figures")) == "0.00000280 – 0.260"  # ends have one more
+    assert in_words(Number(math.inf, 2, "figures")) == "∞"
+
+
 def test_intervals_that_say_nothing_are_dashes() -> None:
     assert [in_words(between(ends)) for ends in (None, (math.inf, math.inf))] == ["–", "–"]
     assert (number(None), p_value(None)) == ("–", "–")

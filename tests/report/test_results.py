@@ -67,9 +67,9 @@ def test_a_diagnosis_without_finite_bits(results: dict[str, Any]) -> None:
 def test_a_divergence_has_a_row_for_each_figure(results: dict[str, Any]) -> None:
     found = results["divergence"]
     names, values, ends = next(block for block in divergence.blocks(found) if isinstance(block, Table)).columns
-    assert names.cells[0] == "KL(A || B), nats"
-    assert values.cells[0] == Number(found.kl_ab_nats.value, 6)
-    assert ends.cells[0] == Range(found.kl_ab_nats.interval.low, found.kl_ab_nats.interval.high, 6)
+    assert names.cells[0] == "KL, nats"
+    assert values.cells[0] == Number(found.kl_ab_nats.value, 2, "figures")
+    assert ends.cells[0] == Range(found.kl_ab_nats.interval.low, found.kl_ab_nats.interval.high, 2, "figures")
     agreement = list(names.cells).index("top-1 agreement, %")
     assert values.cells[agreement] == Number(100 * found.top_1_agreement.value, 2)
 

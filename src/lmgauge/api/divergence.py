@@ -128,7 +128,7 @@ def divergence(
         if stored is None:
             called = [os.fspath(one) if isinstance(one, PATHS) else one.label for one in models]
             first, *views = over_common_tokens(loaded, called)  # messages name paths, where there are any
-        against = AskedBase(first, names[0]) if stored is None else StoredBase(stored, layer)
+        against = AskedBase(first, names[0], loaded[0]) if stored is None else StoredBase(stored, layer)
         words = None if training is None else partial(training_words, training, settings.threads)
         of_candidates = names[len(own) :]
         writing = nullcontext() if output is None else CandidateRuns(output, loaded[len(own) :], of_candidates, corpus)

@@ -123,7 +123,7 @@ def evaluate(
         }
         results = Evaluations(tuple(replace(one, scores=scores[one.model]) for one in results))
     several = isinstance(model, (Sequence, Mapping)) and not isinstance(model, str)
-    return results if several or by_group else results.items[0]
+    return results if several or by_group or also_raw else results.items[0]
 
 
 def _scoring_again(

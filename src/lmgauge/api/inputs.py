@@ -38,6 +38,7 @@ _RULES = {"context", "stride", "stream", "first_token", "end", "protocol", "bos_
 _SAME = 1e-6  # relative: log-probabilities of networks differ in last bits
 
 _CALLS = 'lmgauge.evaluate(model, "test.txt"), or lmgauge.evaluate(model, texts=["the cat sat"])'
+_TEXTS = '"test.txt", or lmgauge.Corpus.from_strings(["the cat sat"])'
 
 
 # -- models -------------------------------------------------------------------------------------------------------------
@@ -88,9 +89,10 @@ def load_models(
 
 def refuse_framed(models: Iterable[LanguageModel], corpus: Corpus | None) -> None:
     """Refuse conversations where a network would score their contents alone, out of its chat template."""
-    odd = next((one for one in models if corpus is not None and corpus.roles and one.framed().raw is not None), None)
-    if odd is not None:
-        raise UsageError(f"{odd.label} has a chat template, which a mixture does not set turns into: give it plain text")
+    from lmgauge.models.protocol import refuse_templates
+
+    if corpus is not None and corpus.roles is not None:
+        refuse_templates(models)
 
 
 def _follows_rules(model: object) -> TypeGuard[NetworkModel]:
@@ -200,7 +202,7 @@ def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: 
             raise UsageError(f"{name}: a Corpus is read with its own options; set it there, or give paths")
         return text
     if not isinstance(text, (str, os.PathLike, Sequence)) or isinstance(text, bytes):
-        raise UsageError(f"a text is a path, a list of paths or a Corpus, not {type(text).__name__}: {_CALLS}")
+        raise UsageError(f"a text is a path, a list of paths or a Corpus, not {type(text).__name__}: {_TEXTS}")
     paths = [text] if isinstance(text, PATHS) else list(text)
     try:
         corpus = Corpus.from_files(paths, reading=reading)
@@ -209,10 +211,7 @@ def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: 
         spaced = [path for path in paths if isinstance(path, str) and len(path.split()) > 1]
         if not any(repr(path)[:200] in str(error) for path in spaced):
             raise
-        raise InputError(
-            f"{error}; to score strings: lmgauge.evaluate(model, texts=[...]), "
-            "to train on them: lmgauge.Corpus.from_strings([...])"
-        ) from error
+        raise InputError(f"{error}; to pass strings: lmgauge.Corpus.from_strings([...])") from error
     if alone:
         refuse_field(reading, corpus)
     return corpus

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 
 Form = Literal[
-    "number", "signed", "fixed", "percent", "change", "count", "p", "times", "deviation", "probability", "rank", "places"
-]
+    "number", "signed", "fixed", "percent", "change", "count", "p", "times", "deviation", "probability",
+    "rank", "places", "figures",
+]  # fmt: skip
 """How a number is written: see `report.formats.FORMS`."""
 
 

@@ -113,7 +113,7 @@ Train
 Measure
   eval = evaluate [evaluate.evaluate]: Measure how well models predict a text.
     guesses: bpb evaluate evaluation measure perplexity ppl query test
-    verbs: evaluate_scores context_curve cli.evaluate.run_in_shards
+    verbs: evaluate_scores context_curve work.shard.Sharing
     stdin: text
     show: output per_segment per_token per_word columns unit field chat group document given context device
     hide: also_raw

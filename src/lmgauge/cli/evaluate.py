@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from lmgauge.api.inputs import PathLike
-from lmgauge.base.declaration import verb
-from lmgauge.base.errors import UsageError
 from lmgauge.cli.derive import Call, fields_of
-from lmgauge.work.shard import Shard, Sharing
-
-if TYPE_CHECKING:
-    from lmgauge.api.sharding.evaluation import EvaluationJob
 
 
 def evaluate(call: Call) -> None:
@@ -64,17 +57,25 @@ def _table(call: Call) -> None:
 
 def _in_shards(call: Call) -> None:
     from lmgauge.api.inputs import corpus_of
-    from lmgauge.api.sharding.evaluation import EvaluationJob
+    from lmgauge.api.sharding.evaluation import EvaluationJob, run_on_ray, run_shard
     from lmgauge.evaluation.results import Evaluation, Evaluations
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.text.reading_options import ReadingOptions
+    from lmgauge.work.shard import Shard, Sharing
 
-    option = "--ray" if "ray" in call.values else "--shard"
-    known = fields_of(EvaluationJob, ReadingOptions, ScoringOptions, run_in_shards)
+    shard, option = call(Sharing).shard, "--ray" if "ray" in call.values else "--shard"
+    known = {"output", *fields_of(EvaluationJob, ReadingOptions, ScoringOptions, Sharing)}
     call.refuse({*call.values, "html"} - known, f"does not go with {option}: it writes a run folder")
     model, corpus = _one_model(call, option), corpus_of(call["text"], call(ReadingOptions))
     job = EvaluationJob(model, corpus, call["by_group"], call["columns"], call(ScoringOptions), call["threads"])
-    result = call(run_in_shards, job=job)
+    result: Any
+    if isinstance(shard, Shard):
+        call.refuse(("ray",), "does not go with --shard: it computes all shards")
+        if call["output"] is None:
+            raise click.UsageError("--shard needs a folder for the shards: -o DIR")
+        result = run_shard(job, shard.number - 1, shard.of, call["output"])
+    else:
+        result = run_on_ray(job, call["ray"], call["output"])
     call.answer(Evaluations((result,)) if isinstance(result, Evaluation) else result)  # a table, as without --ray
 
 
@@ -83,24 +84,3 @@ def _one_model(call: Call, option: str) -> str:
     if len(models) != 1:
         raise click.UsageError(f"{option} takes one model at a time")
     return models[0]
-
-
-@verb
-def run_in_shards(*, job: EvaluationJob, output: PathLike | None = None, sharing: Sharing = Sharing(), **fields: Any) -> Any:
-    """Compute one shard of a job into a folder of its own in the output, or the whole job on a cluster of Ray.
-
-    Args:
-        output: with --shard: the folder of all shards.
-
-    Raises:
-        UsageError: both are asked for, or no folder is named.
-    """
-    from lmgauge.api.sharding.evaluation import run_on_ray, run_shard
-
-    if not isinstance(sharing.shard, Shard):
-        return run_on_ray(job, sharing.ray or "", output)
-    if sharing.ray is not None:
-        raise UsageError("--ray does not go with --shard: it computes all shards")
-    if output is None:
-        raise UsageError("--shard needs a folder for the shards: -o DIR")
-    return run_shard(job, sharing.shard.number - 1, sharing.shard.of, output)

@@ -30,6 +30,7 @@ from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits, nats_to_scale, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, FRAMING, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
 from lmgauge.scores.scoring import score_together
+from lmgauge.scores.special_tokens import FAULT
 from lmgauge.scores.table import cut
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -260,7 +261,7 @@ def evaluate(
     # doing: what is said of the megabytes that are done.
     evaluators = [Evaluator(origin) for origin in origins or map(Origin.of_model, models)]
     spans = spans or any(model.context_policy.leaves_out for model in models)
-    done = 0
+    done, first = 0, None
 
     def summed(block: Segments, batches: list[ScoreBatch]) -> list[BlockSums]:
         documents, counts = block.documents, count_block(block, by_group=by_group)
@@ -270,13 +271,18 @@ def evaluate(
 
     for blocks in score_together(models, corpus, summed, spans=spans, threads=thread_count(threads)):
         for i, (evaluator, sums) in enumerate(zip(evaluators, blocks, strict=True)):
+            first = first or sums.block
             evaluator.add(sums)
             if watch is not None and sums.block is not None:
                 watch(i, sums.block, sums.batch, sums.tallies[None])
         done += sum(sums.block.byte_count() for sums in blocks[:1] if sums.block is not None)
         say_progress(f"{doing} {done / 1e6:,.0f} MB")
-    pairs = zip(evaluators, models, strict=True)
-    return Evaluations(tuple(result for evaluator, model in pairs for result in evaluator.of_text(corpus, model.notes)))
+    results: list[Evaluation] = []
+    for evaluator, model in zip(evaluators, models, strict=True):
+        seen, faults, hints = (first and model.special_tokens(first)) or (None, [], [])
+        whole, *groups = evaluator.of_text(corpus, [*(FAULT + words for words in faults + hints), *model.notes])
+        results += [replace(whole, first_segment=seen), *groups]
+    return Evaluations(tuple(results))
 
 
 def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Corpus | None = None) -> Evaluation:
@@ -302,6 +308,7 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
             shared["documents"] = np.concatenate(parts) if parts else None, report.documents_by
         shared["notes"] += _notes_of_spans(table, spans, uncovered, report.segments)
     shared["notes"] += [table.note] if table.note else []
+    shared["notes"] += [FAULT + table.heads] if table.heads else []
     return evaluator.finish(**shared)
 
 

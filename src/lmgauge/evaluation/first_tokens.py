@@ -7,12 +7,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 
 import numpy as np
 
-from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.base.escaping import visible
+from lmgauge.scores import EOS_KIND, TOKEN, ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.special_tokens import begins_texts, is_special
 
 # Log-probabilities may be rounded, to two decimals or to 16 bits: 1 % in p. What is looked for is off by far more.
 _ROUNDING = 0.01
@@ -37,13 +41,36 @@ class FirstTokens:
         self._lowest: dict[tuple[int, str], float] = {}
         self._last = -1
         self._repeats = 0
+        self._heads: Counter[str] = Counter()  # by name, special tokens at the head of segments that should have no row
 
     def watch(self, batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
         """Hand batches on as they were read, and look at them."""
         for batch in batches:
+            self._look_at_heads(batch)
             self.add(batch)
             self.apart += batch.spans_apart - (batch.gaps if self.policy.leaves_out else 0)
             yield batch
+
+    def _look_at_heads(self, batch: ScoreBatch) -> None:
+        # A token that begins texts is predicted only behind another one; of other special tokens one may have a row.
+        counts = batch.segment_events[batch.segment_events > 0]
+        begins = np.cumsum(counts) - counts
+        ids, strings = batch.token_ids[begins], batch.strings.tokens
+        own = (batch.kind[begins] == TOKEN) & (batch.ends[begins] == 0 if len(batch.ends) == len(batch) else True)
+        twice = own & (counts > 1) & (batch.token_ids[np.minimum(begins + 1, len(batch) - 1)] == ids)
+        for token in filter(lambda token: is_special(strings[token]), np.unique(ids[own]).tolist()):
+            wrong = own if begins_texts(strings[token]) else twice
+            self._heads[strings[token]] += int(np.count_nonzero(wrong & (ids == token)))
+
+    @property
+    def heads(self) -> str:
+        """Return what is wrong with the special tokens at the head of segments, in words; empty if nothing is."""
+        name, count = max(self._heads.items(), key=itemgetter(1), default=("", 0))
+        said = (
+            f"{count:,} segments begin with a row for {visible(name)}, which the text has not: it is predicted behind "
+            "another one (a tokenizer and a template both set it there) or behind nothing; score with one, without a row"
+        )
+        return said if count else ""
 
     def add(self, batch: ScoreBatch) -> None:
         """Add the segments that begin in a batch."""

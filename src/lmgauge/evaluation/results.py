@@ -62,6 +62,7 @@ class Evaluation(Result):
         spelling_bits, separator_bits: of all bits those of the letters of unseen words, and of the white space between
             words; None of a table that has no such columns.
         source_figures: what the program whose protocol was followed prints, under its own names; empty without a protocol.
+        first_segment: of a network, the first and last tokens with their ids that it sees of the first segment; else None.
         scores: where `compare` has the scores from: a run folder, or a function that scores the text again and writes one;
             None where there is neither.
 
@@ -120,6 +121,7 @@ class Evaluation(Result):
     crossing_tokens: int = 0
     spelling_bits: float | None = None
     separator_bits: float | None = None
+    first_segment: str | None = None
     scores: PathLike | Callable[[PathLike], Run] | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -135,8 +137,8 @@ class Evaluation(Result):
                 object.__setattr__(self, figure.name, value)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values, full precision; infinities stay floats. Bits of spelling only where known."""
-        return {name: value for name, value in super().to_dict().items() if value is not None or name not in _OF_SPELLED}
+        """Return all fields as plain values, full precision; infinities stay floats. What some models lack is left out."""
+        return {name: value for name, value in super().to_dict().items() if value is not None or name not in _OF_SOME}
 
     def origin(self) -> Origin:
         """Return what a score table must state of its origin, so that the same numbers come out of it again."""
@@ -163,7 +165,7 @@ class Evaluation(Result):
         return f"{name}: perplexity {self.perplexity:.4f}{bits}"
 
 
-_OF_SPELLED = ("spelling_bits", "separator_bits")
+_OF_SOME = ("spelling_bits", "separator_bits", "first_segment")
 
 
 def comparison_notes(results: Sequence[Evaluation]) -> list[str]:

@@ -178,6 +178,10 @@ class Traits(Protocol):
         """The rows of a network's output layer that its tokens have."""
         return None
 
+    def special_tokens(self, block: Segments) -> tuple[str, list[str], list[str]] | None:
+        """Return what a network sees of the first segment of a block, faults, and what may be a fault; else None."""
+        return None
+
     @default
     def last_layer(self) -> LastLayer | None:
         """What makes distributions of a network's last hidden states; None where its last step is not known apart."""
@@ -311,6 +315,13 @@ def not_a_model(value: object) -> UsageError:
     if hasattr(value, "forward") and hasattr(value, "parameters"):
         seen = "not a bare network: lmgauge.models.NeuralModel.wrap(network, tokenizer) makes a model of it"
     return UsageError(f"a model is an object with score and log_distribution, or a path, {seen}")
+
+
+def refuse_templates(models: Iterable[LanguageModel]) -> None:
+    """Refuse parts of a mixture that set turns into a template of their own, as its events have to be those of all."""
+    odd = next((model for model in models if model.framed().raw is not None), None)
+    if odd is not None:
+        raise UsageError(f"{odd.label} has a chat template, which a mixture does not set turns into: give it plain text")
 
 
 M = TypeVar("M", bound=LanguageModel)

@@ -82,9 +82,9 @@ class Fields(NamedTuple):
     options: Mapping[str, str] = {}
 
     def columns(self, known: Sequence[str]) -> list[str]:
-        """Return which columns of a table are read: where options name fields, others may be absent."""
+        """Return which columns of a table are read: where options name fields, others than the text may be absent."""
         named = (name for name in (self.text, *self.others) if name is not None)
-        return [name for name in named if name in known or name in self.options or not self.options]
+        return [name for name in named if name in (self.text, *known, *self.options) or not self.options]
 
     def missing(self, name: str, known: Sequence[str], *, what: str = "field") -> str:
         """Return a sentence about a field or column that is not there, or is not the only one of its name."""

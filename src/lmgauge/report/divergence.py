@@ -28,16 +28,23 @@ from lmgauge.report.slices import slice_kind
 Row = tuple[str, doc.Number, doc.Cell]
 _AROUND = 40  # characters of context to show
 _MARGIN = 0.001  # a smaller change of the perplexity is marked neither good nor bad
+_KL = columns_of(Divergence)["kl_ab_nats"]
+_TITLE, _FORM = _KL.title, (_KL.digits, _KL.form)
 
 
 def blocks(divergence: Divergence, *, details: bool = True) -> doc.Document:
     """Return the verdict, the figures, where the candidate suffers, what a reader must know, and the signature."""
     names, values, intervals = zip(*_rows(divergence), strict=True)
+    columns = [doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1)]
+    floor = divergence.floor
+    if floor is not None:  # its perplexities are of fewer events
+        of_floor = {name: value for name, value, _ in _rows(floor) if "perplexity of" not in name}
+        columns.append(doc.Column(floor.b, [of_floor.get(name, "") for name in names]))
     return (
-        doc.Heading(f"A = {divergence.a}, B = {divergence.b}"),
+        doc.Heading(f"{divergence.b} compared with {divergence.a}"),
         *_verdict(divergence),
         doc.Text(looked_at(divergence)),
-        doc.Table((doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1))),
+        doc.Table(tuple(columns)),
         *storage_blocks(divergence.storage),
         *_quantiles(divergence),
         *(details_of(divergence) if details else ()),
@@ -49,11 +56,16 @@ def blocks(divergence: Divergence, *, details: bool = True) -> doc.Document:
 
 def looked_at(result: Divergence) -> str:
     """Return how many of the events and segments of the text were compared."""
-    return f"{_of(result.events, result.total_events)} events, {_of(result.segments, result.total_segments)} segments"
+    floor = f"; {result.floor.b} of {result.a} at {result.floor.events:,} events" if result.floor is not None else ""
+    return f"{_of(result.events, result.total_events)} events, {_of(result.segments, result.total_segments)} segments{floor}"
 
 
 def _of(part: int, whole: int) -> str:
     return f"all {whole:,}" if part == whole > 1 else f"{part:,} of {whole:,}"
+
+
+def _kl(value: float | None) -> doc.Number:
+    return doc.Number(value, *_FORM)
 
 
 def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
@@ -63,29 +75,41 @@ def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
     gap, ends = change_cells(ratio.value, ratio.interval, perplexity=True)
     between = "" if ratio.interval is None else f" (95 % interval {in_words(ends)})"
     level: doc.Level = "unknown"
-    what = "does not differ measurably from that of A"
+    what = "does not differ measurably"
     if ratio.interval is None:
-        what = "differs from that of A"
+        what = "differs"
     elif ratio.interval.low > 1 or ratio.interval.high < 1:
-        level, what = ("bad", "is higher than that of A") if ratio.interval.low > 1 else ("good", "is lower than that of A")
+        level, what = ("bad", "is higher") if ratio.interval.low > 1 else ("good", "is lower")
     small = ""
     if level != "unknown" and abs(ratio.value - 1) < _MARGIN:
         level, small = "fact", f"; below {percent(_MARGIN, 1)} it counts as neither good nor bad"
     alike = "" if agreement is None else f" Both expect the same token in {percent(agreement)} of the events."
-    far = f"B is {number(kl)} nats per token from A (mean KL divergence)."
-    yield doc.Verdict(level, f"{far} The perplexity of B {what}: {in_words(gap)}{between}{small}.{alike}")
+    far = f"{result.b} is {in_words(_kl(kl))} nats per token from {result.a} (mean KL divergence)."
+    far += _beside_floor([result])
+    yield doc.Verdict(level, f"{far} Its perplexity {what}: {in_words(gap)}{between}{small}.{alike}")
+
+
+def _beside_floor(items: Sequence[Divergence]) -> str:
+    # A sentence of the noise floor, and of the candidates that are not beyond it.
+    if items[0].floor is None:
+        return ""
+    floor = items[0].floor.kl_ab_nats
+    most = _order(floor) if floor.interval is None else floor.interval.high
+    within = [item.b for item in items if _order(item.kl_ab_nats) <= most]
+    which = f"; {listed(within)} {'is' if len(within) == 1 else 'are'} within it" if within else ""
+    return f" The noise floor is {in_words(_kl(floor.value))}{which}."
 
 
 def _rows(result: Divergence) -> Iterator[Row]:
     for name, own in columns_of(Divergence).items():
         if name == "kl_ba_nats" and result.infinite_kl_ab:
-            yield "  where finite, nats", doc.Number(result.kl_ab_without_infinite_nats, 6), ""
+            yield "  where finite, nats", _kl(result.kl_ab_without_infinite_nats), ""
         figures = getattr(result, name)
         for k, figure in figures.items() if isinstance(figures, dict) else [(0, figures)]:
             if k != 1:  # that is the agreement
                 value = None if figure.value is None else own.scale * figure.value
-                ends = doc.between(figure.interval, own.digits, scale=own.scale)
-                yield own.title.format(k), doc.Number(value, own.digits), ends
+                ends = doc.between(figure.interval, own.digits, own.form, own.scale)
+                yield own.title.format(k, a=result.a, b=result.b), doc.Number(value, own.digits, own.form), ends
 
 
 def percentile(percent: str) -> str:
@@ -101,13 +125,13 @@ def _quantiles(result: Divergence) -> Iterator[doc.Block]:
     changes = [100 * result.probability_change_quantiles[percent] for percent in quantiles]
     columns = (
         doc.labels("events up to", names),
-        doc.numbers("KL(A || B), nats", list(quantiles.values()), 6),
+        doc.numbers(_TITLE, list(quantiles.values()), *_FORM),
         doc.numbers("change of p, %", changes, 3, "signed"),
     )
     yield doc.Table(columns, "quantiles over events; p is that of the true token")
-    title, x = "How far apart the models are: KL(A || B) over events", "share of events that are no further apart"
-    kl = (doc.series("KL(A || B)", names, list(quantiles.values())),)
-    chart = doc.ChartData("divergence", title, x, "KL(A || B)", "nats", kl, better="lower", rule_name="mean")
+    title, x = f"How far {result.b} is from {result.a}, over events", "share of events that are no further apart"
+    kl = (doc.series("KL", names, list(quantiles.values())),)
+    chart = doc.ChartData("divergence", title, x, "KL divergence", "nats", kl, better="lower", rule_name="mean")
     yield replace(chart, rule=result.kl_ab_nats.value, log_y=all(value > 0 for value in quantiles.values()))
 
 
@@ -123,8 +147,8 @@ def details_of(result: Divergence) -> Iterator[doc.Block]:
             yield from _slice(slices, result.kl_ab_nats.value)
     if result.costly_tokens:
         yield _costly(result)
-    yield from _worst("events where the models differ most", result.worst_tokens)
-    yield from _worst("events whose true token lost the most probability", result.lost_tokens)
+    yield from _worst("events where the models differ most", result, result.worst_tokens)
+    yield from _worst("events whose true token lost the most probability", result, result.lost_tokens)
 
 
 def _slice(slices: Slices, whole: float | None) -> Iterator[doc.Block]:
@@ -133,15 +157,15 @@ def _slice(slices: Slices, whole: float | None) -> Iterator[doc.Block]:
     ends = [row.interval and (bits_to_nats(row.interval[0]), bits_to_nats(row.interval[1])) for row in rows]
     columns = (
         *doc.columns(rows, "label", "ranges"),
-        doc.numbers("KL(A || B), nats", means, 6),
-        doc.Column("95 % interval", [doc.between(end, 6) for end in ends], 2),
+        doc.numbers(_TITLE, means, *_FORM),
+        doc.Column("95 % interval", [doc.between(end, *_FORM) for end in ends], 2),
     )
     yield doc.Table(columns, f"by {slices.name}")
     name = f"divergence-{slices.name.split(' (')[0].replace(' ', '-')}"
     finite = [i for i, value in enumerate(means) if value is not None and math.isfinite(value)][: doc.MOST_CHART_ROWS]
     labels, values, intervals = [rows[i].label for i in finite], [means[i] for i in finite], [ends[i] for i in finite]
-    kl, title = (doc.series("KL(A || B)", labels, values, intervals),), f"KL(A || B) by {slices.name}"
-    chart = doc.ChartData(name, title, slices.name, "KL(A || B)", "nats", kl, kind=slice_kind(slices), better="lower")
+    kl, title = (doc.series("KL", labels, values, intervals),), f"KL divergence by {slices.name}"
+    chart = doc.ChartData(name, title, slices.name, "KL divergence", "nats", kl, kind=slice_kind(slices), better="lower")
     yield replace(chart, rule=whole, rule_name="the whole text")
 
 
@@ -158,22 +182,24 @@ def _costly(result: Divergence) -> doc.Table:
         doc.labels("", [cost.token if cost.token.strip() else repr(cost.token) for cost in costs]),
         *doc.columns(costs, "events"),
         doc.numbers("share of all KL", [value / whole if whole else None for value in nats], 2, "percent"),
-        doc.numbers("KL each, nats", [_nats(cost.mean_bits) for cost in costs], 6),
+        doc.numbers("KL each, nats", [_nats(cost.mean_bits) for cost in costs], *_FORM),
     ]
     if any(cost.zeros for cost in costs):
         columns.append(doc.numbers("KL infinite", [cost.zeros for cost in costs], form="count"))
-    return doc.Table(tuple(columns), "tokens with the most KL(A || B) in total, and where they occurred")
+    return doc.Table(tuple(columns), "tokens with the most KL in total, and where they occurred")
 
 
-def _worst(title: str, tokens: Sequence[WorstToken]) -> Iterator[doc.Block]:
+def _worst(title: str, result: Divergence, tokens: Sequence[WorstToken]) -> Iterator[doc.Block]:
     # Table of events: where, how far apart, the token in its context, and what each model expected.
     if not tokens:
         return
     columns = (
         doc.Column("segment", [f"{one.segment + 1:,}" for one in tokens], 3),
-        *doc.columns(tokens, "kl_nats", "p_a", "p_b"),
-        doc.labels("A expects", [f"{one.top_a!r} {number(one.top_a_probability, 2)}" for one in tokens], drop=2),
-        doc.labels("B expects", [f"{one.top_b!r} {number(one.top_b_probability, 2)}" for one in tokens], drop=1),
+        *doc.columns(tokens, "kl_nats"),
+        doc.numbers(f"p in {result.a}", [one.p_a for one in tokens], 3, "probability"),
+        doc.numbers(f"p in {result.b}", [one.p_b for one in tokens], 3, "probability"),
+        doc.labels(f"{result.a} expects", [f"{one.top_a!r} {number(one.top_a_probability, 2)}" for one in tokens], drop=2),
+        doc.labels(f"{result.b} expects", [f"{one.top_b!r} {number(one.top_b_probability, 2)}" for one in tokens], drop=1),
         doc.Column(
             "the token in its text",
             [doc.Tokens((one.context[-_AROUND:], one.text), meant=1) for one in tokens],
@@ -192,22 +218,15 @@ def candidate_blocks(candidates: CandidateDivergences, *, details: bool | None =
     items = candidates.items
     if len(items) == 1:
         return blocks(items[0], details=details is not False)
-    each = [block for item in items for block in blocks(item)] if details else []
-    independence = next((item.independence for item in items if item.independence), "")
+    heading = doc.Heading(f"candidates compared with {items[0].a}")
+    beginning = (heading, _closest(candidates), doc.Text(looked_at(items[0])), _table(items))
+    compared: doc.Document = (*_charts(items), *_tests(candidates.tests))
+    if details:
+        return (*beginning, *compared, *(block for item in items for block in blocks(item)))
     notes = list(dict.fromkeys(note for item in items for note in _named_notes(item, items)))
-    return (
-        doc.Heading(f"candidates compared with {items[0].a}"),
-        _closest(candidates),
-        doc.Text(looked_at(items[0])),
-        _table(items),
-        *(() if details else storage_of_several(items)),
-        *_charts(items),
-        *_tests(candidates.tests),
-        *each,
-        *(() if details else doc.notes(notes)),
-        *(doc.notes([f"95 % intervals and p-values: {independence}."] if independence else []) if not details else ()),
-        *(() if details else doc.signatures(item.signature for item in items)),
-    )
+    notes += [f"95 % intervals and p-values: {item.independence}." for item in items if item.independence][:1]
+    signatures = doc.signatures(item.signature for item in items)
+    return (*beginning, *storage_of_several(items), *compared, *doc.notes(notes), *signatures)
 
 
 def _named_notes(item: Divergence, items: Sequence[Divergence]) -> Iterator[str]:
@@ -226,13 +245,13 @@ def _closest(candidates: CandidateDivergences) -> doc.Verdict:
     further = [item.b for item in ranked[1:] if apart[item.b].significant]
     alike = [item.b for item in ranked[1:] if not apart[item.b].significant]
     kl = best.kl_ab_nats
-    between = "" if kl.interval is None else f" (95 % interval {in_words(doc.between(kl.interval))})"
-    sentences = [f"{best.b} is closest to {best.a}: mean KL {number(kl.value)} nats per token{between}."]
+    between = "" if kl.interval is None else f" (95 % interval {in_words(doc.between(kl.interval, *_FORM))})"
+    sentences = [f"{best.b} is closest to {best.a}: mean KL {in_words(_kl(kl.value))} nats per token{between}."]
     if further:
         sentences.append(f"{listed(further)} {'is' if len(further) == 1 else 'are'} further away: {_by(further, apart)}.")
     if alike:
         sentences.append(f"{listed(alike)} {'is' if len(alike) == 1 else 'are'} not measurably different.")
-    return doc.Verdict("unknown" if alike else "good", " ".join(sentences))
+    return doc.Verdict("unknown" if alike else "good", " ".join(sentences) + _beside_floor(candidates.items))
 
 
 def _order(figure: Figure) -> float:
@@ -248,25 +267,28 @@ def _by(names: Sequence[str], tests: dict[str, CandidateTest]) -> str:
     least = max(tests[name].p_value_holm or 0.0 for name in names)
     atleast = "by" if len(names) == 1 else "by at least"
     adjusted = ", adjusted (Holm)" if len(tests) > 1 else ""
-    return f"{atleast} {number(min(gaps))} nats per token ({p_equals(least)}{adjusted})"
+    return f"{atleast} {in_words(_kl(min(gaps)))} nats per token ({p_equals(least)}{adjusted})"
 
 
 def _table(items: Sequence[Divergence]) -> doc.Table:
-    def column(title: str, figures: Sequence[Figure], digits: int, scale: float = 1.0, drop: int = 0) -> doc.Column:
-        values = [None if figure.value is None else scale * figure.value for figure in figures]
-        return doc.numbers(title, values, digits, drop=drop)
+    def column(title: str, name: str, digits: int, form: doc.Form = "number", scale: float = 1, drop: int = 0) -> doc.Column:
+        values = [getattr(item, name).value for item in rows]
+        return doc.numbers(title, [None if value is None else scale * value for value in values], digits, form, drop=drop)
 
-    quantiles = [item.kl_ab_quantiles_nats for item in items]
+    floor = items[0].floor
+    rows = [*items, floor] if floor is not None else items
+    quantiles = [item.kl_ab_quantiles_nats for item in rows]
     columns = (
-        doc.labels("candidate", [item.b for item in items]),
-        column("KL, nats", [item.kl_ab_nats for item in items], 6),
-        doc.Column("95 % interval", [doc.between(item.kl_ab_nats.interval, 6) for item in items]),
-        doc.numbers("99.9 %", [values.get("99.9") for values in quantiles], 3, drop=4),
-        doc.numbers("maximum", [values.get("100") for values in quantiles], 3, drop=5),
-        column("same top, %", [item.top_1_agreement for item in items], 2, 100),
-        column("RMS change of p, %", [item.probability_change_rms for item in items], 3, 100, drop=3),
-        column("ppl / base", [item.perplexity_ratio for item in items], 5),
-        doc.Column("95 % interval", [doc.between(item.perplexity_ratio.interval, 5) for item in items], 2),
+        doc.labels("candidate", [item.b for item in rows]),
+        column(_TITLE, "kl_ab_nats", *_FORM),
+        doc.Column("95 % interval", [doc.between(item.kl_ab_nats.interval, *_FORM) for item in rows]),
+        doc.numbers("99.9 %", [values.get("99.9") for values in quantiles], *_FORM, drop=4),
+        doc.numbers("maximum", [values.get("100") for values in quantiles], *_FORM, drop=5),
+        column("same top, %", "top_1_agreement", 2, scale=100),
+        column("acceptance, %", "acceptance_rate", 2, scale=100, drop=6),
+        column("RMS change of p, %", "probability_change_rms", 2, "figures", scale=100, drop=3),
+        column("ppl / base", "perplexity_ratio", 5),
+        doc.Column("95 % interval", [doc.between(item.perplexity_ratio.interval, 5) for item in rows], 2),
     )
     return doc.Table(columns)
 
@@ -278,7 +300,9 @@ def _charts(items: Sequence[Divergence]) -> Iterator[doc.ChartData]:
     names, figures = [item.b for item in finite], [item.kl_ab_nats for item in finite]
     kl = doc.series("KL", names, [figure.value for figure in figures], [figure.interval for figure in figures])
     title, y = f"How far candidates are from {items[0].a}: mean KL(base || candidate)", "mean KL divergence"
-    yield doc.ChartData("candidates", title, "candidate", y, "nats", (kl,), kind="intervals", better="lower")
+    chart = doc.ChartData("candidates", title, "candidate", y, "nats", (kl,), kind="intervals", better="lower")
+    floor = items[0].floor
+    yield chart if floor is None else replace(chart, rule=floor.kl_ab_nats.value, rule_name=floor.b)
 
 
 def _tests(tests: Sequence[CandidateTest]) -> Iterator[doc.Table]:

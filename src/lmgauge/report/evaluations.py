@@ -13,6 +13,7 @@ from lmgauge.numerics.figures import FIGURES, Figure
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
 from lmgauge.report import blocks as doc
 from lmgauge.scores.context_policy import PROTOCOLS, ContextPolicy
+from lmgauge.scores.special_tokens import FAULT
 
 
 def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
@@ -102,6 +103,8 @@ def _cells(figure: Figure, results: Sequence[Evaluation]) -> list[doc.Number]:
 
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
     """Yield what a reader must know, what matters most first; each sentence once."""
+    notes = list(_notes(results))
+    yield from (note for note in notes if FAULT in note)
     yield from comparison_notes(results)
     for result in results:
         if result.zero_probability_events and result.group is None:
@@ -123,13 +126,14 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
         cures = dict.fromkeys(_CURES.get(result.unit, "--vocabulary spelled") for result in bounds)
         exact = f" (for exact bits, train with {' or '.join(cures)})" if cures else ""
         yield f"≥ is a lower bound: {' and '.join(reasons)}{exact}."
-    yield from _notes(results)
+    yield from (note for note in notes if FAULT not in note)
     yield from _independence(results)
     groups = [result for result in results if result.group is not None and result.interval is not None]
     if any(r.documents_by != UNKNOWN and r.interval is not None and r.interval.unit == UNKNOWN for r in groups):
         yield "95 % interval of a group of fewer than 6 documents: about text like these."
     elif groups and any(r.interval is not None and r.interval.unit == DOCUMENTS for r in groups):
         yield "95 % interval of a group: over the documents in it."
+    yield from (f"{result.model}: {result.first_segment}" for result in results if result.first_segment)
 
 
 def _notes(results: Sequence[Evaluation]) -> Iterator[str]:

@@ -88,6 +88,12 @@ def probability(value: float, digits: int = 1) -> str:
     return f"{value:.{digits}g}"
 
 
+def figures(value: float, digits: int = 2) -> str:
+    """Return a number with a number of significant figures: 0.0000028, 0.26, 12; a zero as 0."""
+    decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{value:.{digits - 1}e}" if decimals > _MOST_DIGITS or abs(value) >= _LARGE else f"{value:,.{max(0, decimals)}f}"
+
+
 FORMS: dict[Form, Callable[[float, int], str]] = {
     "number": _figure,
     "signed": _signed,
@@ -101,6 +107,7 @@ FORMS: dict[Form, Callable[[float, int], str]] = {
     "probability": probability,
     "rank": lambda value, digits: f"{value:g}",
     "places": lambda value, digits: f"{value:+g}",
+    "figures": figures,
 }
 """The rules by name."""
 
@@ -120,6 +127,8 @@ def in_column(cell: Number | Range) -> str:
         between, ends = " .. " if cell.form in _SIGNED_FORMS else " – ", (cell.low, cell.high)
         if cell.form in ("number", "signed") and any(_LARGE <= abs(end) < math.inf for end in ends):  # both in one form
             cell = replace(cell, digits=_MOST_DIGITS + 1)
+        if cell.form == "figures":  # the ends of a narrow interval would be equal
+            cell = replace(cell, digits=cell.digits + 1)
         return between.join(map(form, ends))
     if cell.value is None:
         return "–"

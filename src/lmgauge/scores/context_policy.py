@@ -144,7 +144,7 @@ class ContextPolicy:
             it is not a property of.
         template: six digits of the digest of the chat template and its arguments, and these; "" where there is none.
         framing: what the template puts between the turns is scored, too.
-        turns: the roles whose turns are the segments, joined by +; "" where the text is no conversation.
+        turns: the roles whose turns are the segments, joined by +; "" for any other text.
 
     Example:
         >>> policy = ContextPolicy.parse("stream,1024/512,first=unscored")

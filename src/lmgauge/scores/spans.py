@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 
+from lmgauge.scores.special_tokens import is_special
+
 Piece = str | bytes
 """A token as a server shows it; bytes where it tells them."""
 
@@ -24,7 +26,6 @@ _ESCAPES_FOLLOW = "bytes:"
 _SENTENCEPIECE_SPACE = "▁"
 _LOOKAHEAD = 64  # bytes by which a tokenizer that alters the text may be off
 _MOST_CUT, _MOST_HIDDEN = 4, 6  # bytes of a character cut by two tokens; of its end and another's beginning in one token
-_SPECIAL_NAME = re.compile(r"</?\w+>|<\|[^\s|<>]+\|>|\[[A-Z]+\]")
 
 
 def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
@@ -93,7 +94,7 @@ def _left_out(
     at = seen = foreign = hiding = 0
     unknown = False  # a token before here shows what the text has not, and may stand for what it has here
     for piece, spellings in zip(pieces, shown, strict=True):
-        if not any(spellings) or _SPECIAL_NAME.fullmatch(piece if isinstance(piece, str) else ""):
+        if not any(spellings) or is_special(piece):
             unknown |= any(spellings)
             hiding += not any(spellings)
             continue

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -116,15 +117,14 @@ class HuggingFaceTokenizer(FileTokenizer):
 
     def __init__(self, content: bytes, source: str = TOKENIZER_FILE) -> None:
         with needing("tokenizers", extra="tokenizers"):
-            import tokenizers
+            import tokenizers  # noqa: F401
         super().__init__(content, source)
         with self._library_errors():
             value = from_json(content)
             _check_maps(value)
-            self._tokenizer = tokenizers.Tokenizer.from_str(content.decode())
+            self._tokenizer = self._of_library()
             marks = _marks(value)
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True
         with self._library_errors():
             self.strings = _vocabulary_strings(self._tokenizer)
         """The strings of its tokens, by id; "" where an id has none."""
@@ -146,6 +146,18 @@ class HuggingFaceTokenizer(FileTokenizer):
             reason = str(error).partition("\n")[0]
             raise InputError(f"{self._source}: not a usable tokenizer.json: {reason}") from error
 
+    def _of_library(self) -> tokenizers.Tokenizer:
+        import tokenizers
+
+        made = tokenizers.Tokenizer.from_str(self._content.decode())
+        made.no_truncation()
+        made.no_padding()
+        return made
+
+    @cached_property
+    def _with_special(self) -> tokenizers.Tokenizer:
+        return self._of_library()
+
     def tokenize(self, segments: Segments) -> Tokens:
         """Return the subwords of `segments`, with byte spans."""
         ids, counts, span_ends, lossy = self.cut(segments)
@@ -155,8 +167,7 @@ class HuggingFaceTokenizer(FileTokenizer):
         """Return the ids of `segments`, with byte spans; `special`: what is spelled like a special token is that token."""
         texts = [segments.text(i).decode() for i in range(len(segments))]
         with self._library_errors():
-            self._tokenizer.encode_special_tokens = not special
-            encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+            encodings = (self._with_special if special else self._tokenizer).encode_batch(texts, add_special_tokens=False)
             sequences = [encoding.ids for encoding in encodings]
             decoded = self._tokenizer.decode_batch(sequences, skip_special_tokens=False)
         lossy = np.array([text != back for text, back in zip(texts, decoded, strict=True)], bool)

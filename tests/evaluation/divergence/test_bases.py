@@ -14,7 +14,7 @@ from lmgauge.evaluation.options import DivergenceSettings, StoringSettings
 
 LINES = [f"{a} {b} c {d}" for a in "abcd" for b in "cde" for d in "fgh"]
 EXACT = ("top_1_agreement", "log_probability_change_nats", "probability_change_rms", "perplexity_a", "perplexity_b")
-MEANS = ("kl_ab_nats", "kl_ba_nats", "jensen_shannon_bits", "total_variation")
+MEANS = ("kl_ab_nats", "kl_ba_nats", "jensen_shannon_bits", "total_variation", "acceptance_rate")
 
 
 @pytest.fixture(scope="module")

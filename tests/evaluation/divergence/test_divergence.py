@@ -60,10 +60,13 @@ def histories(model: LanguageModel, lines: Sequence[str]) -> list[tuple[list[int
 def twin(a: LanguageModel, b: LanguageModel, lines: Sequence[str] = TEST) -> dict[str, Any]:
     """The slow and obvious way, over one pair of distributions after another."""
     rows: list[tuple[float, ...]] = []
+    accepted = []
     for (context_a, token), (context_b, _) in zip(histories(a, lines), histories(b, lines), strict=True):
         p, q = (np.exp(m.log_distribution(np.array(c, np.uint32))) for m, c in ((a, context_a), (b, context_b)))
         true = p[token], q[token]
         p, q = p / p.sum(), q / q.sum()
+        # A token drawn from q is accepted with probability min(1, p / q): Leviathan et al. (2023), theorem 3.5.
+        accepted.append(sum(float(q[i]) * min(1.0, float(p[i] / q[i])) for i in range(len(q)) if q[i]))
         tops = [sorted(range(len(d)), key=lambda i, d=d: (-d[i], i))[:3] for d in (p, q)]  # type: ignore[misc]
         rows.append(
             (
@@ -80,7 +83,7 @@ def twin(a: LanguageModel, b: LanguageModel, lines: Sequence[str] = TEST) -> dic
         )
     columns = list(zip(*rows, strict=True))
     means = [math.fsum(column) / len(rows) for column in columns]
-    return {"rows": columns, "means": means, "events": len(rows)}
+    return {"rows": columns, "means": means, "events": len(rows), "accepted": math.fsum(accepted) / len(rows)}
 
 
 @pytest.mark.parametrize("policies", [("sentence", "sentence"), ("stream", "stream"), ("sentence", "stream")])
@@ -92,6 +95,7 @@ def test_every_figure_is_the_twin_s(policies: tuple[str, str]) -> None:
     assert result.events == result.total_events == expected["events"] == 54
     assert result.kl_ab_nats.value == pytest.approx(kl_ab, **near)
     assert result.kl_ab_bits.value == pytest.approx(kl_ab / math.log(2), **near)
+    assert result.acceptance_rate.value == pytest.approx(expected["accepted"], **near)
     assert result.kl_ba_nats.value == pytest.approx(kl_ba, **near)
     assert result.kl_ba_bits.value == pytest.approx(kl_ba / math.log(2), **near)
     assert result.jensen_shannon_bits.value == pytest.approx(js, **near)
@@ -182,7 +186,10 @@ def test_infinite_divergence_is_counted_and_said() -> None:
     assert result.zero_probability_b == sum(q[t] == 0 for _, q, t in rows) > 0
     assert (result.perplexity_b.value, result.perplexity_ratio.value) == (math.inf, math.inf)
     assert result.log_probability_change_nats.value == -math.inf
-    assert f"KL(A || B) is infinite at {infinite:,} events: B rules out what A holds possible" in result.notes
+    assert (
+        f"the KL divergence of {result.b} from {result.a} is infinite at {infinite:,} events: {result.b} rules out what "
+        f"{result.a} holds possible"
+    ) in result.notes
     assert any("left out of the divergences" in note for note in result.notes)
     assert json.loads(to_json(result.to_dict()))["kl_ab_nats"]["value"] == "inf"
 
@@ -254,10 +261,15 @@ def test_intervals_hold_the_figure_of_the_whole() -> None:
     a, b = train("witten-bell", order=3), train("laplace", order=2)
     lines = [" ".join(WORDS[(i * j) % 4] for j in range(1, 2 + i % 7)) for i in range(300)]
     whole, part = compare(a, b, lines), compare(a, b, lines, events=400)
-    for name in ("kl_ab_nats", "kl_ba_bits", "jensen_shannon_bits", "top_1_agreement", "perplexity_ratio", "perplexity_a"):
+    names = ("kl_ab_nats", "kl_ba_bits", "jensen_shannon_bits", "top_1_agreement", "perplexity_ratio", "perplexity_a")
+    for name in (*names, "acceptance_rate"):
         interval = getattr(part, name).interval
         assert interval.low <= getattr(whole, name).value <= interval.high, name
         assert interval.low < interval.high
+    apart, accepted = part.total_variation.interval, part.acceptance_rate.interval
+    assert apart is not None
+    assert accepted is not None
+    assert (accepted.low, accepted.high) == pytest.approx((1 - apart.high, 1 - apart.low))
 
 
 def test_one_segment_has_no_interval() -> None:
@@ -301,7 +313,7 @@ def test_the_worst_context() -> None:
     p = np.exp(a.log_distribution(context))
     assert result.worst_tokens[0].top_a == a.vocabulary.token(int(p.argmax()))
     assert result.worst_tokens[0].top_a_probability == pytest.approx(float(p.max()))
-    assert repr(result).startswith("<Divergence: one and two: KL(A || B) ")
+    assert repr(result).startswith("<Divergence: two compared with one: KL 0.287583 nats")
 
 
 def test_progress_and_numbers_out_of_range() -> None:

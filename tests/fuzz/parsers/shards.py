@@ -1,4 +1,4 @@
-"""Shards of evaluations and overlaps, and folders of filtered files, changed, most sealed anew: merged.
+"""Shards of evaluations, and folders of filtered files, changed, most sealed anew: merged.
 
 Who makes the seals anew may have other numbers merged; what is wrong in itself, or is of another text, is refused.
 """
@@ -26,21 +26,15 @@ TEXTS = ["the cat sat on the mat", "a dog ran", "", "the cat für 東京", "then
 
 
 def prepare(folder: Path) -> Attempt:
-    text, other, documents = folder / "text.txt", folder / "other.txt", folder / "in.jsonl"
+    text, documents = folder / "text.txt", folder / "in.jsonl"
     text.write_text("".join(f"{line}\n" for line in TEXTS))
-    other.write_text("".join(f"{line} a\n" for line in TEXTS))
     documents.write_text("".join(json.dumps({"text": line}) + "\n" for line in TEXTS))
     lmgauge.train("witten-bell", Corpus.from_strings(TEXTS), order=2).save(folder / "model")
     model = ["-m", str(folder / "model")]
-    lines = {
-        "evaluation": ["eval", *model, str(text), "--columns", "entropy,rank"],
-        "overlap": ["overlap", str(other), str(text), "--ngram", "2"],
-    }
-    whole = dict[str, Files]()
-    for kind, line in lines.items():
-        for number in ("1/2", "2/2"):
-            run_quietly([*line, "-o", str(folder / kind), "--shard", number])
-        whole[kind] = files_of(folder / kind)
+    for number in ("1/2", "2/2"):
+        line = ["eval", *model, str(text), "--columns", "entropy,rank"]
+        run_quietly([*line, "-o", str(folder / "evaluation"), "--shard", number])
+    whole: dict[str, Files] = {"evaluation": files_of(folder / "evaluation")}
     run_quietly(["filter", *model, str(documents), "-o", f"{folder / 'filtered'}/", "--max-perplexity", "9"])
     whole["filtered"] = {name: own for name, own in files_of(folder / "filtered").items() if "/" in name}
     target = folder / "changed"

@@ -322,6 +322,14 @@ def test_events_tile_the_content_and_all_tokens_are_shown_or_scored(name: str, *
                 assert lossy == (turn.content != source)
 
 
+def test_a_mixture_takes_no_templates() -> None:
+    fast = tokenizer()
+    model = NeuralModel.wrap(network(len(fast)), fast)
+    mixture = lmgauge.mix([model, model], weights=[0.5, 0.5])
+    with pytest.raises(UsageError, match="a mixture does not set turns into"):
+        lmgauge.evaluate(mixture, Corpus.from_conversations(CONVERSATIONS))
+
+
 def test_a_network_without_a_template_says_so() -> None:
     model = NeuralModel.wrap(network(len(tokenizer())), tokenizer(None))
     result = lmgauge.evaluate(model, Corpus.from_conversations(CONVERSATIONS))

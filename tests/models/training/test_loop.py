@@ -24,26 +24,17 @@ def test_zaremba_halves_each_epoch_after_the_fourth() -> None:
     assert large.at(15, 0) == pytest.approx(1 / 1.15**2)
 
 
-def test_mikolov_halves_from_the_first_idle_epoch_on_and_stops_at_the_next() -> None:
-    halving = rate(schedule="halve", patience=1, improvement=0.003)
-    used = []
-    for epoch, perplexity in enumerate([200.0, 150.0, 149.9, 130.0, 129.99, 1.0]):
-        if halving.exhausted:
-            break
-        used.append(halving.at(epoch, 0))
-        halving.see(epoch, perplexity)
-    assert used == [1, 1, 1, 0.5, 0.25]
-    assert (halving.best, halving.best_epoch) == (129.99, 4)
-
-
-def test_patience_counts_idle_epochs() -> None:
-    patient = rate(schedule="constant", patience=2, improvement=0.0)
+def test_patience_counts_epochs_without_a_lower_perplexity() -> None:
+    patient = rate(schedule="constant", patience=2)
     for epoch, perplexity in enumerate([10.0, 11.0, 9.0, 9.5]):
+        assert not patient.exhausted(epoch)
         patient.see(epoch, perplexity)
-        assert not patient.exhausted
+    assert not patient.exhausted(4)
     patient.see(4, 9.4)
-    assert patient.exhausted
+    assert patient.exhausted(5)
+    assert (patient.best, patient.best_epoch) == (9.0, 2)
     assert patient.at(0, 5) == patient.at(9, 500) == 1.0
+    assert not rate(patience=0).exhausted(1000)
 
 
 def test_cosine_warms_up_and_falls_to_a_hundredth() -> None:
@@ -57,7 +48,7 @@ def test_cosine_warms_up_and_falls_to_a_hundredth() -> None:
 
 
 def test_state_through_json() -> None:
-    first, second = rate(schedule="halve"), rate(schedule="halve")
+    first, second = rate(), rate()
     second.restore(json.loads(json.dumps(first.state())))
     assert second == first
     for epoch, perplexity in enumerate([5.0, 4.0, 4.0]):

@@ -111,7 +111,7 @@ def test_going_on_gives_the_same_bits(kind: str, context: str, tmp_path: Path) -
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 def test_going_on_with_schedules_that_remember(optimizer: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {
-        "schedule": "halve",
+        "schedule": "cosine",
         "patience": 1,
         "epochs": 6,
         "optimizer": optimizer,
@@ -257,7 +257,6 @@ def test_empty_texts(texts: list[str], tmp_path: Path) -> None:
         ({"texts": ["a b"], "batch_size": 20}, "smaller --batch-size"),
         ({"texts": ["a <unk> b"]}, "reserved token <unk>"),
         ({"valid": None, "patience": 1}, "validation text"),
-        ({"valid": None, "schedule": "halve"}, "validation text"),
         ({"dropout": 1.0}, "dropout"),
         ({"epochs": 0}, "epochs"),
         ({"learning_rate": 0.0}, "learning-rate"),

@@ -93,7 +93,7 @@ def test_differences_are_named() -> None:
         ("lstm", {"clip_norm": float("nan")}, "clip-norm must be a number from 0; got nan"),
         ("lstm", {"dropout": "0.5"}, "dropout must be a number from 0 to below 1; got '0.5'"),
         ("lstm", {"initializer_range": 0.0}, "initializer-range must be a number above 0"),
-        ("lstm", {"improvement": 1.0}, "improvement must be a number from 0 to below 1; got 1.0"),
+        ("lstm", {"dropout": 1.0}, "dropout must be a number from 0 to below 1; got 1.0"),
         ("lstm", {"weight_decay": -0.1}, "weight-decay must be a number from 0; got -0.1"),
         ("ffnn", {"tie_embeddings": True, "embedding_size": 8, "hidden_size": 8, "direct_connections": True}, "tied"),
     ],

@@ -16,6 +16,7 @@ from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.audit.checks import Check, Compared, counted, in_nine_digits, judge
 from lmgauge.evaluation.audit.normalization import Walk, follows_given
 from lmgauge.evaluation.audit.subject import Contexts, Rows, Subject, blocks_of, drawn, sampled
+from lmgauge.evaluation.other_batches import by_itself
 from lmgauge.scores import SPELLED, TOKEN
 from lmgauge.scores.context_policy import EventContexts
 from lmgauge.text.segments import Segments
@@ -231,7 +232,8 @@ def _scored_again(
         yield f"in {threads} threads", all_of_them, subject.score_texts(texts, 5, threads)
     if subject.running:
         return
-    yield "alone", all_of_them, [subject.score_texts([text])[0] for text in texts]
+    alone = Subject(by_itself(subject.model), subject.threads)
+    yield "alone", all_of_them, [alone.score_texts([text])[0] for text in texts]
     for how, order in (("in reverse order", all_of_them[::-1]), ("shuffled", generator.permutation(len(texts)).tolist())):
         yield how, order, subject.score_texts([texts[i] for i in order], 7)
     longer = b" ".join(texts[:_NEIGHBORS]) + b" "

@@ -19,6 +19,7 @@ from lmgauge.numerics.exact import PlainSum
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
 from lmgauge.scores import ALTERED, EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, escaped, iter_segments
 from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.special_tokens import is_special
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
@@ -132,8 +133,9 @@ class Coverage:
         self.sum = PlainSum()
         self.claimed, self.counted = Denominators(), Denominators()
         self.segments_scored = self.bytes = self.lossy = 0
-        self._ends = self._without_spans = self._without_tokens = self._separated = 0
+        self._turns = self._ended = self._ends = self._without_spans = self._without_tokens = self._separated = 0
         self._expected: _Expected | None = None
+        self._first: Segments | None = None
         self._vocabulary: list[bytes] | None = None
 
     def walk(self, blocks: Iterable[Segments], score: Scorer) -> Iterator[Rows]:
@@ -198,6 +200,7 @@ class Coverage:
         }
 
     def _count(self, block: Segments) -> None:
+        self._first = self._first or block
         claimed, plain = count_denominators(block), recount(block)
         if claimed != plain:
             where = f"segments {block.first + 1} to {block.first + len(block)}: {claimed} but {plain}"
@@ -216,6 +219,10 @@ class Coverage:
     def _check(self, rows: Rows, block: Segments, place: int) -> None:
         self.segments_scored += 1
         self.bytes += len(rows.source)
+        if block.turns is not None and self._subject is None:
+            self._turns += 1
+            last = rows.strings.tokens[int(rows.token_ids[-1])] if len(rows) else ""
+            self._ended += is_special(last) or bool((rows.kind[-1:] == EOS_KIND).any())
         if self._policy.leaves_out and len(rows.ends) == len(rows):
             self._scored += recount_scored(rows.text, rows.starts().tolist(), rows.ends.tolist())
         self._note("log-probabilities", rows, ~(rows.logprob <= 0), "is NaN or above 0", rows.logprob)
@@ -357,10 +364,21 @@ class Coverage:
             *([] if bare else [judged("tokens", as_made, of_turns)]),
             spelling,
             judged("sentence ends", *self._sentence_ends()),
+            *self._special_tokens(),
             judged("log-probabilities", f"None of {events} is NaN or above 0{zeros}."),
             judged("denominators", f"Counted again from the text: {counts}.", claimed=vars(self.claimed), counted=vars(own)),
             *([parts] if spelled or self._separated or self.faults["parts"].count else []),
         ]
+
+    def _special_tokens(self) -> Iterator[Check]:
+        # What a network is shown and asked for at the head and the end of a segment.
+        special = self._subject and self._first and self._subject.model.special_tokens(self._first)
+        if special:
+            seen, faults, hints = special
+            bad, good = (text and f"{text[0].upper()}{text[1:]}." for text in ("; ".join(faults), "; ".join([seen, *hints])))
+            yield judge(LEVEL, "special tokens", bad=bad, good=good)
+        elif self._turns and not self._ended and self._policy.unit != "sentence":
+            yield judge(LEVEL, "ends of turns", bad=f"No row scores what ends a turn, in {counted(self._turns, 'turn')}.")
 
     def _judged(self, name: str, good: str, skipped: str = "", **details: Any) -> Check:
         # Verdict on one of the questions, from what was noted.

@@ -148,6 +148,7 @@ def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], dict[str, A
     at_hand = corpus is not None and same.verdict != FAIL  # rows beside another text say nothing of either
     checks = [same, *(coverage.checks() if at_hand else [])]
     checks += [_first_tokens(first_tokens)] if same.verdict != FAIL else []
+    checks += [judge(LEVEL, "special tokens", bad=f"{first_tokens.heads}.")] if first_tokens.heads else []
     headline = coverage.headline(text=at_hand, lossy=bool(run.origin.lossy_segments))
     return [*checks, _claims(run, coverage, text=at_hand)], headline
 

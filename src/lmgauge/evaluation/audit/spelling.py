@@ -17,6 +17,7 @@ from lmgauge.scores import EOS_KIND, FRAMING, OOV, SPELLED, TOKEN
 CLEAR_SHARE = 0.9
 """A reading that fits this share of the tokens is the right one, and the other tokens are wrong."""
 
+_FEW = 3  # rows that may spell their bytes by chance, moved by one
 _SIGN = "\ufffd".encode()  # what programs show for bytes that are not text
 _LONGEST_ACROSS = 64  # bytes of given text that a token across its end is looked for in
 _BYTE_NAME = re.compile("<0x([0-9A-Fa-f]{2})>")
@@ -201,7 +202,7 @@ class Spelling:
             self._fits = [_Fit(READINGS[name].title, READINGS[name].of) for name in own]
         else:
             self._fits = [_Fit("what their tokenizer decodes them to", partial(_decoded, detokenize))]
-        self._segments = self._events = self._tokens = self._unknown = 0
+        self._moved = self._segments = self._events = self._tokens = self._unknown = 0
         self.altered = 0
 
     def add(self, rows: Rows, *, altered: bool = False) -> None:
@@ -215,6 +216,9 @@ class Spelling:
         if altered and not any(right.all() for right in read):
             self.altered += 1
             return
+        if self._by_event and len(rows) > _FEW and not any(right.all() for right in read):
+            others = [replace(rows, token_ids=np.roll(rows.token_ids, by), kind=np.roll(rows.kind, by)) for by in (-1, 1)]
+            self._moved += any(all(fit.read(other)[1:-1]) for fit in self._fits for other in others)
         tokens = rows.kind == TOKEN
         self._segments += 1
         self._events += len(rows)
@@ -242,7 +246,10 @@ class Spelling:
         details |= {"wrong": fit.wrong, "altered": self.altered}
         events, segments = counted(self._events, "event"), counted(fit.wrong_segments, "segment")
         bad = skipped = ""
-        if fit.wrong and len(self._fits) > 1 and fit.tokens < CLEAR_SHARE * self._tokens:
+        if self._moved > CLEAR_SHARE * self._segments:
+            bad = f"In {segments} tokens do not spell the bytes they span, but those of the row before or behind, first in "
+            bad += f"{fit.first}."
+        elif fit.wrong and len(self._fits) > 1 and fit.tokens < CLEAR_SHARE * self._tokens:
             share = f"as {fit.title}, the best of them, {100 * fit.tokens / self._tokens:.0f} % of the tokens do"
             skipped = f"these tokens spell the text by no rule known here ({share}); "
             skipped += "with their model (-m) its tokenizer decides"

@@ -73,8 +73,11 @@ class ModelFacts:
 class AskedBase:
     """A base that is asked for its distributions."""
 
-    def __init__(self, model: LanguageModel, name: str) -> None:
+    # itself: the model as it was loaded; None where its noise floor is not wanted.
+
+    def __init__(self, model: LanguageModel, name: str, itself: LanguageModel | None = None) -> None:
         self.models, self.facts = (model,), ModelFacts.of(model, name)
+        self.rounding = [one for one in (itself,) if one and one.tokens is not None and not one.context_policy.runs_on]
 
     def check(self, candidate: LanguageModel, name: str) -> None:
         """Refuse a candidate whose events or tokens are not those of the base."""
@@ -104,7 +107,8 @@ class AskedBase:
 class StoredBase:
     """A base of which there is a file."""
 
-    models: tuple[LanguageModel, ...] = ()
+    models: Sequence[LanguageModel] = ()
+    rounding: Sequence[LanguageModel] = ()
 
     def __init__(self, file: BaseFile, layer: LastLayer | None = None) -> None:
         # layer: what makes distributions of hidden states, where these are stored.

@@ -8,25 +8,28 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.diagnosis.costs import TokenCost, TokenCosts
-from lmgauge.evaluation.divergence.bases import Base, ModelFacts
+from lmgauge.evaluation.divergence.bases import Base, ModelFacts, ranks_of
 from lmgauge.evaluation.divergence.candidates import CandidateSums, candidate_tests
-from lmgauge.evaluation.divergence.divergence_result import CandidateDivergences, Divergence
+from lmgauge.evaluation.divergence.divergence_result import FLOOR, CandidateDivergences, Divergence
 from lmgauge.evaluation.divergence.figures import PairEvents, PairRows, collect, figures_of, worst_tokens
 from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.evaluation.origin import normalizer_of
+from lmgauge.evaluation.other_batches import against_itself
 from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.span_alignment import exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.signature import Signature, text_parts
 from lmgauge.scores.distributions.blocks import of_events
+from lmgauge.scores.distributions.pairs import Divergences
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -37,6 +40,8 @@ Watch = Callable[[int, PairRows], None]
 
 # Distributions that sum to one within it are taken as such; float32 models and ARPA files round.
 _MASS_TOLERANCE = 1e-5
+# Of the noise floor: the most events, and the most memory for their distributions.
+_FLOOR_EVENTS, _FLOOR_BYTES = 1000, 1 << 28
 
 
 def divergence(
@@ -54,7 +59,7 @@ def divergence(
     # names: of the candidates.
     for candidate, name in zip(candidates, names, strict=True):
         base.check(candidate, name)
-    sample = draw((*base.models, *candidates), corpus, settings.events, settings.seed)
+    sample = draw((*base.models, *base.rounding, *candidates), corpus, settings.events, settings.seed)
     if sample.total_events is not None:  # the whole text was read
         base.check_text(corpus)
     words = None if training is None else training(sample)
@@ -73,7 +78,8 @@ def divergence(
         items.append(measured.result(candidate, name, events, slices))
         sums.append(CandidateSums.of(name, events))
     tests = candidate_tests(sums)
-    named = [replace(item, tests=tuple(test for test in tests if test.second == item.b)) for item in items]
+    floor = next((measured.floor(model) for model in base.rounding), None)
+    named = [replace(item, tests=tuple(test for test in tests if test.second == item.b), floor=floor) for item in items]
     return CandidateDivergences(tuple(named))
 
 
@@ -114,6 +120,16 @@ class _Measured:
             yield PairRows(block, a, b, columns)
             done += len(b)
             self.sample.say("compared", done)
+
+    def floor(self, model: LanguageModel) -> Divergence:
+        """Return how far the base is from itself in other batches, at some of the events."""
+        most = max(1, min(_FLOOR_EVENTS, _FLOOR_BYTES // (4 * len(model.vocabulary))))
+        drawn = draw([model], self.sample, most, self.settings.seed)  # type: ignore[arg-type]
+        few = replace(drawn, events=np.arange(most))
+        pairs = against_itself(model, few, Divergences(ranks_of(self.settings)), events=few.events)
+        events = collect(starmap(PairRows, pairs), (self.base.facts.name, FLOOR))
+        itself = replace(self, sample=few, settings=replace(self.settings, examples=0), notes=())
+        return itself.result(model, FLOOR, events, KlSlices(self.corpus))
 
     def result(self, b: LanguageModel, name: str, events: PairEvents, slices: KlSlices) -> Divergence:
         """Return what the events of a candidate come to, without its tests."""
@@ -174,10 +190,13 @@ def _context_notes(a: ModelFacts, b: ModelFacts) -> Iterator[str]:
 
 
 def _notes(events: PairEvents, names: tuple[str, str]) -> Iterator[str]:
-    for column, (left, right) in (("kl_ab", ("A", "B")), ("kl_ba", ("B", "A"))):
+    for column, (left, right) in (("kl_ab", names), ("kl_ba", names[::-1])):
         infinite = int(np.count_nonzero(events.columns[column] == np.inf))
         if infinite:
-            yield f"KL({left} || {right}) is infinite at {infinite:,} events: {right} rules out what {left} holds possible"
+            yield (
+                f"the KL divergence of {right} from {left} is infinite at {infinite:,} events: {right} rules out what "
+                f"{left} holds possible"
+            )
     undefined = int(np.count_nonzero(np.isnan(events.kl)))
     if undefined:
         yield f"{undefined:,} events left out of the divergences: there a model gives every token probability zero"

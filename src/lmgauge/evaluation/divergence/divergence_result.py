@@ -13,6 +13,7 @@ from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval
 
 SIGNIFICANT = 0.05
+FLOOR = "noise floor"
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,10 @@ class WorstToken:
     context: str  # what comes before it, at most twelve tokens of the segment
     token: str  # what came, as the models see it
     text: str  # the same as it stands behind the context, with the space before it, if any
-    # KL(A || B) of the two distributions; None where a model gives nothing a probability
-    kl_nats: float | None = field(metadata=column("KL, nats"))
-    p_a: float = field(metadata=column("p in A", 3, "probability"))
-    p_b: float = field(metadata=column("p in B", 3, "probability"))
+    # KL(base || candidate) of the two distributions; None where a model gives nothing a probability
+    kl_nats: float | None = field(metadata=column("KL, nats", 2, "figures"))
+    p_a: float
+    p_b: float
     top_a: str  # top_a, top_b: the most probable token of each model
     top_a_probability: float
     top_b: str
@@ -57,8 +58,8 @@ class TokenErrors:
     log_perplexity_b: float
     correlation: float  # of these two over events, -1 to 1
     log_probability_change: float  # of the mean difference of the two
-    kl_ab: float  # of the mean of KL(A || B)
-    # probability_change, squared_probability_change: of the mean of p_B - p_A of the true token, and of its square
+    kl_ab: float  # of the mean of KL(base || candidate)
+    # probability_change, squared_probability_change: of the mean change of p of the true token, and of its square
     probability_change: float
     squared_probability_change: float
     top_1: float  # of the share of events at which both have the same most probable token
@@ -110,42 +111,45 @@ class Storage:
     file_bytes: int
     whole_bytes: int
     tail_mass: float  # mean probability that is not stored token by token, 0 to 1
-    event_error_nats: float  # root mean square of the standard error of KL(A || B) at one event, from the draws
+    event_error_nats: float  # root mean square of the standard error of KL(base || candidate) at one event, from the draws
     # of mean figures, by the names of their attributes and in their units; a figure that is not there is exact
     errors: dict[str, StorageError]
 
 
 @dataclass(frozen=True, repr=False)
 class Divergence(Tabled):
-    """How far model B, the candidate, is from model A, the base, on the events of a text.
+    """How far a candidate is from its base, on the events of a text.
 
     Attributes:
-        a, b: names of the models.
+        a, b: names of base and candidate; figures that end in a or b are theirs.
         events, total_events: compared, and in the text; likewise `segments`.
-        kl_ab_nats, kl_ba_nats: mean KL(A || B) and KL(B || A), nats; inf if one event's is.
+        kl_ab_nats, kl_ba_nats: mean KL(base || candidate) and the reverse, nats; inf if one event's is.
         kl_ab_bits, kl_ba_bits: the same in bits.
-        kl_ab_without_infinite_nats: mean KL(A || B) over the events where it is finite.
-        infinite_kl_ab, infinite_kl_ba: events at which B (A) rules out what A (B) holds possible.
-        kl_ab_quantiles_nats: of KL(A || B) over events, by percent; 0 is the minimum, 100 the maximum.
+        kl_ab_without_infinite_nats: mean KL(base || candidate) over the events where it is finite.
+        infinite_kl_ab, infinite_kl_ba: events at which one rules out what the other holds possible: the candidate, the base.
+        kl_ab_quantiles_nats: of KL(base || candidate) over events, by percent; 0 is the minimum, 100 the maximum.
         jensen_shannon_bits: mean Jensen-Shannon divergence, from 0 to 1.
         total_variation: mean total variation distance, from 0 to 1.
+        acceptance_rate: 1 - total_variation: share of the candidate's tokens that the base would accept in speculative
+            decoding (Leviathan et al. 2023), at temperature 1.
         top_1_agreement: share of events at which both hold the same token for the most probable (ties: the lower id).
-        top_k_overlap: for each k, which share of A's k most probable tokens is among B's.
-        log_probability_change_nats: mean of ln p_B - ln p_A of the true token; events impossible to both change by 0.
-        probability_change: mean of p_B - p_A of the true token, -1 to 1.
+        top_k_overlap: for each k, which share of the base's k most probable tokens is among the candidate's.
+        log_probability_change_nats: mean change of ln p of the true token, from base to candidate; 0 where it is
+            impossible to both.
+        probability_change: mean change of p of the true token, -1 to 1.
         probability_change_rms: root mean square of it.
         probability_change_quantiles: of it over events, by percent.
         perplexity_a, perplexity_b: on these events; equal to those of an evaluation where all events are compared.
-        perplexity_ratio: that of B over that of A.
+        perplexity_ratio: that of the candidate over that of the base.
         token_errors: standard errors as if events were independent, as llama.cpp prints them; None for fewer than two.
         zero_probability_a, zero_probability_b: events whose true token the model gives probability zero.
         undefined_events: events at which a model gives nothing a probability; left out of all but the perplexities and the
             changes of the true token.
         missing_mass_a, missing_mass_b: mean of what each model's probabilities lack of one, such as the mass of rows of a
             network's output layer that are no token; below 0 where they sum to more.
-        slices: mean KL(A || B), in bits per event, by group, class, position and frequency in a training text.
-        costly_tokens: the tokens with most KL(A || B) in all, bits.
-        worst_tokens: the events with the largest KL(A || B).
+        slices: mean KL(base || candidate), in bits per event, by group, class, position and frequency in a training text.
+        costly_tokens: the tokens with most KL(base || candidate) in all, bits.
+        worst_tokens: the events with the largest KL(base || candidate).
         lost_tokens: the events at which the probability of the true token fell most.
         tests: this candidate against those named before it, where several were compared.
         seed: of the sample of segments.
@@ -154,6 +158,8 @@ class Divergence(Tabled):
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
         storage: of a stored base: what storing can have done to the figures; None where the base itself was asked.
+        floor: the noise floor: the base compared with itself, its windows in batches and one by one, at some of the events;
+            None where the base repeats its numbers bit by bit, or was not asked.
 
     Example:
         >>> import lmgauge
@@ -170,25 +176,26 @@ class Divergence(Tabled):
     total_events: int
     segments: int
     total_segments: int
-    kl_ab_nats: Figure = field(metadata=column("KL(A || B), nats", 6))
-    kl_ab_bits: Figure = field(metadata=column("KL(A || B), bits", 6))
-    kl_ba_nats: Figure = field(metadata=column("KL(B || A), nats", 6))
-    kl_ba_bits: Figure = field(metadata=column("KL(B || A), bits", 6))
+    kl_ab_nats: Figure = field(metadata=column("KL, nats", 2, "figures"))
+    kl_ab_bits: Figure = field(metadata=column("KL, bits", 2, "figures"))
+    kl_ba_nats: Figure = field(metadata=column("reverse KL, nats", 2, "figures"))
+    kl_ba_bits: Figure = field(metadata=column("reverse KL, bits", 2, "figures"))
     kl_ab_without_infinite_nats: float | None
     infinite_kl_ab: int
     infinite_kl_ba: int
     kl_ab_quantiles_nats: dict[str, float]
     jensen_shannon_bits: Figure = field(metadata=column("Jensen-Shannon, bits", 6))
     total_variation: Figure = field(metadata=column("total variation", 6))
+    acceptance_rate: Figure = field(metadata=column("expected acceptance rate", 5))
     top_1_agreement: Figure = field(metadata=column("top-1 agreement, %", 2, scale=100))
     top_k_overlap: dict[int, Figure] = field(metadata=column("top-{} overlap, %", 2, scale=100))
     log_probability_change_nats: Figure = field(metadata=column("true token: change of ln p", 6))
     probability_change: Figure = field(metadata=column("true token: change of p, %", 4, scale=100))
     probability_change_rms: Figure = field(metadata=column("true token: RMS change of p, %", 4, scale=100))
     probability_change_quantiles: dict[str, float]
-    perplexity_a: Figure = field(metadata=column("perplexity of A", 3))
-    perplexity_b: Figure = field(metadata=column("perplexity of B", 3))
-    perplexity_ratio: Figure = field(metadata=column("perplexity of B / A", 5))
+    perplexity_a: Figure = field(metadata=column("perplexity of {a}", 3))
+    perplexity_b: Figure = field(metadata=column("perplexity of {b}", 3))
+    perplexity_ratio: Figure = field(metadata=column("perplexity ratio", 5))
     token_errors: TokenErrors | None
     zero_probability_a: int
     zero_probability_b: int
@@ -206,6 +213,7 @@ class Divergence(Tabled):
     signature: str
     notes: tuple[str, ...]
     storage: Storage | None = None
+    floor: Divergence | None = None
 
     def to_llama_cpp(self) -> str:
         """Return the figures as `llama-perplexity --kl-divergence` prints them, under the same names.
@@ -236,7 +244,7 @@ class Divergence(Tabled):
             return "none" if figure.value is None else f"{figure.value:.6g}"
 
         return (
-            f"{self.a} and {self.b}: KL(A || B) {shown(self.kl_ab_nats)} nats, Jensen-Shannon "
+            f"{self.b} compared with {self.a}: KL {shown(self.kl_ab_nats)} nats, Jensen-Shannon "
             f"{shown(self.jensen_shannon_bits)} bits, top-1 agreement {shown(self.top_1_agreement)}, perplexity ratio "
             f"{shown(self.perplexity_ratio)}"
         )

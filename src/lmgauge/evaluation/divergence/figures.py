@@ -143,6 +143,7 @@ def figures_of(events: PairEvents, top_k: Sequence[int]) -> dict[str, Any]:
         "kl_ab_quantiles_nats": quantiles(events.kl),
         "jensen_shannon_bits": mean(events, events.columns["js"]).mapped(nats_to_bits),
         "total_variation": _share(events, events.columns["tv"]),
+        "acceptance_rate": _share(events, 1 - events.columns["tv"]),
         "top_1_agreement": _share(events, overlap[1]),
         "top_k_overlap": {k: _share(events, overlap[k]) for k in sorted(set(top_k))},
         "log_probability_change_nats": change,

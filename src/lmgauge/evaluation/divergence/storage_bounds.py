@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,9 @@ def storage_of(base: BaseFile, columns: Mapping[str, NDArray[Any]]) -> Storage:
         variance = variance[np.isfinite(variance)]
         event_error = float(np.sqrt(np.mean(variance))) if len(variance) else 0.0
         errors = {name: storage_error(columns, column, scale=scale) for name, (column, scale) in _FIGURES.items()}
+        apart = errors["total_variation"]
+        if apart is not None and apart.high is not None:
+            errors["acceptance_rate"] = replace(apart, low=1 - apart.high, high=1 - apart.low)
     return Storage(
         file=str(base.path),
         stored=header.stored,

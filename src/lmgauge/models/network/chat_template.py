@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from os.path import commonprefix
@@ -73,6 +74,12 @@ class ChatTemplate:
         self._source, self._variables = source, {**tokens, **arguments}
         self._special = re.compile("|".join(map(re.escape, sorted(filter(None, specials), key=len, reverse=True))) or "(?!)")
         self._has_prompt = "add_generation_prompt" in _compiled(source, name).variables
+
+    def behind(self, text: str) -> ChatTemplate:
+        """Return the same template with a text before what it writes."""
+        other = copy(self)
+        other._source = "{% raw %}" + text + "{% endraw %}" + self._source
+        return other
 
     def render(self, conversation: Conversation, upto: int | None = None, *, prompt: bool = False) -> str:
         """Return the rendering of messages[:upto]; prompt: with what makes it the assistant's turn."""
@@ -143,12 +150,12 @@ class ChatTemplate:
     def _place(self, conversation: Conversation, text: str, at: int) -> Place:
         # Of one content in `text`: from the first of its characters to the last that the template leaves there.
         content = conversation.messages[at]["content"]
-        if found := self._found(conversation, text, {at: (0, len(content))}):
-            return found[at]
+        if places := self._found(conversation, text, {at: (0, len(content))}):
+            return places[at]
 
         def first(edges: Sequence[int]) -> tuple[int, int]:
-            found = ((edge, self._found(conversation, text, {at: (edge, edge)})) for edge in edges[:_MOST_EDGES])
-            return next(((edge, place[at][0]) for edge, place in found if place), (0, -1))
+            tried = ((edge, self._found(conversation, text, {at: (edge, edge)})) for edge in edges[:_MOST_EDGES])
+            return next(((edge, place[at][0]) for edge, place in tried if place), (0, -1))
 
         # A template may cut a content in the white space around it, and at the strings that it names.
         named = "|".join(["\\A", "\\Z", *map(re.escape, _compiled(self._source, self.name).literals)])

@@ -19,6 +19,7 @@ from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions, policy_of_turns
 from lmgauge.models.network.parallel import Workers, score_in_order
 from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, block_events, events_in_units, jobs_of_turns
+from lmgauge.models.network.special_tokens import look_around, of_tokens
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.network.windows import Layout, template_notes, windows_note
 from lmgauge.models.protocol import OF_TEXT, check_context
@@ -248,6 +249,7 @@ class NetworkModel(ScoresStrings):
             "vocabulary_size": len(self.vocabulary),
             "vocabulary_fingerprint": self.vocabulary.ids_fingerprint,
             "tokenizer": self.tokenizer.settings(),
+            **of_tokens(self.tokens),
             "fingerprint": self.fingerprint,
         }
 
@@ -263,6 +265,8 @@ class NetworkModel(ScoresStrings):
                 used = len(events.ids) - len(first)
                 yield self.batch_of(events, scored[:used], first)
                 scored = scored[used:]
+
+    special_tokens = look_around
 
     def jobs_of_segments(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
         """Return the jobs of a block whose segments are contexts of their own, and the rows that nothing is
@@ -390,7 +394,7 @@ class NetworkModel(ScoresStrings):
             logprob: float64 [n], nats; ignored where unscored.
             unscored: bool [n], events without a row, or None.
         """
-        return events.batch(logprob, self.tokens, unscored, with_bytes=self.context_policy.leaves_out)
+        return events.batch(logprob, self.tokens.vocabulary, unscored, with_bytes=self.context_policy.leaves_out)
 
     def uniform(self) -> float:
         """Return the log-probability that all tokens share where nothing is shown, nats."""

@@ -156,7 +156,7 @@ class ScoringOptions:
 
     @property
     def template_arguments(self) -> dict[str, Any]:
-        """What a chat template is told, by name: `enable_thinking=false` is False, and what is no JSON is a string."""
+        """What a chat template is told, by name: `enable_thinking=false` is False; what JSON does not know is a string."""
         from lmgauge.base.json_text import from_json
 
         arguments: dict[str, Any] = {}
@@ -262,7 +262,7 @@ def resolve_policy(options: ScoringOptions, tokens: TokenMap, positions: int | N
     return ContextPolicy(unit=unit, length=context, stride=stride, first=first, end=end, bos_each=bos_each)
 
 
-_NOT_OF_TURNS = ("protocol", "bos_each_window", "first_token", "end", "stride")
+_NOT_OF_TURNS = ("bos", "protocol", "bos_each_window", "first_token", "end", "stride")
 
 
 def policy_of_turns(policy: ContextPolicy, options: ScoringOptions, template: str) -> ContextPolicy:
@@ -273,9 +273,9 @@ def policy_of_turns(policy: ContextPolicy, options: ScoringOptions, template: st
         name = "context stream" if odd is None else odd.replace("_", "-")
         raise UsageError(f"{name}: a turn is shown after what its template makes of the conversation; leave it out")
     end: SegmentEnd = "eos" if options.end_of_turn else "none"
-    told = (one for one in options.template_args if re.fullmatch(r"[\w=.+-]+", one))  # others are in the digest
+    shown = (one for one in options.template_args if re.fullmatch(r"[\w=.+-]+", one))  # others are in the digest
     policy = replace(policy, unit="conversation", first="bos", end=end)
-    return replace(policy, template=";".join((template, *told)), framing=options.framing)
+    return replace(policy, template=";".join((template, *shown)), framing=options.framing)
 
 
 def _check_positions(context: int | None, positions: int | None) -> None:

@@ -17,7 +17,7 @@ from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn, sourc
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.records.records import Strings
-from lmgauge.scores import ALTERED, EOS_KIND, FRAMING, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
+from lmgauge.scores import ALTERED, EOS_KIND, FRAMING, OOV, TOKEN, GivenTokens, ScoreBatch, TokenStrings, starts_of
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.distributions.blocks import BlockDistributions
 from lmgauge.scores.distributions.tile import LOWEST, Tile, ready
@@ -64,7 +64,7 @@ class BlockEvents:
     def batch(
         self,
         logprob: NDArray[np.float64],
-        tokens: TokenMap,
+        strings: TokenStrings,
         unscored: NDArray[np.bool_] | None = None,
         *,
         with_bytes: bool = False,
@@ -86,7 +86,7 @@ class BlockEvents:
             segments=np.arange(self.block.first, self.block.first + len(self.block), dtype=np.int64),
             segment_events=counts,
             token_ids=ids,
-            strings=tokens.vocabulary,
+            strings=strings,
             logprob=logprob,
             kind=kind,
             ends=ends,
@@ -106,42 +106,58 @@ def kinds_of(ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
     return kind
 
 
-def framed_events(block: Segments, turns: Sequence[Turn], tokens: TokenMap, policy: ContextPolicy) -> BlockEvents:
+def framed_events(block: Segments, template: ChatTemplate, tokens: TokenMap, policy: ContextPolicy) -> BlockEvents:
     """Return the events of turns: their contents and what ends them, after what a chat template makes of all before them."""
     # block: its segments are the contents of the turns.
-    template = tokens.framing
-    assert template is not None
-    framed = [_framed(block, i, turn, template) for i, turn in enumerate(turns)]
+    framed = framed_turns(block, template)
+    texts = [(turn.before + turn.content + turn.end).encode() for turn in framed]
+    ids, counts, ends, lossy = _cut_turns(texts, [turn.end for turn in framed], tokens.tokenizer)
+    lossy = lossy & _contents_lossy(framed, tokens, lossy)
+    cut = Cut(tokens.own_ids[ids].astype(np.int64), counts, ends, lossy)
+    return lay_turns(block, framed, cut, template, policy)[0]
+
+
+def framed_turns(block: Segments, template: ChatTemplate) -> list[FramedTurn]:
+    """Return the turns of a block as a model meets them."""
+    return [_framed(block, i, turn, template) for i, turn in enumerate(block.turns or ())]
+
+
+def lay_turns(
+    block: Segments, framed: Sequence[FramedTurn], cut: Cut, template: ChatTemplate | None, policy: ContextPolicy
+) -> tuple[BlockEvents, NDArray[np.bool_]]:
+    """Return the events of turns, and which of their tokens these are, bool [tokens]."""
+    # cut: the tokens of all that each turn's model meets, with lmgauge's ids; lossy: which contents they do not give back.
     parts = [(turn.before.encode(), turn.content.encode(), turn.end.encode()) for turn in framed]
     sizes = np.array([[len(part) for part in own] for own in parts], np.int64).reshape(-1, 3)
-    ids, counts, ends, lossy = _cut_turns([b"".join(own) for own in parts], [turn.end for turn in framed], tokens.tokenizer)
-    owner, firsts = np.repeat(np.arange(len(block)), counts), np.cumsum(counts) - counts
+    _, counts, ends, lossy = cut
+    ids = cut.ids.astype(np.uint32)
+    owner = np.repeat(np.arange(len(block)), counts)
     begin, begins = sizes[owner, 0], starts_of(ends, counts)
     stop = begin + sizes[owner, 1]
     # The cat| sat</s>: what ends at the boundary or before it is given, what begins before the content's end is text.
-    given = ends <= begin
-    if policy.framing:
-        own_starts = (_framing_start(turn, one.before, template) for turn, one in zip(turns, framed, strict=True))
-        given &= ends <= np.fromiter(own_starts, np.int64, len(block))[owner]
-    given[firsts[counts > 0]] |= ends[firsts[counts > 0]] <= sizes[counts > 0, 0]  # nothing is shown before the first token
+    is_given = (ends <= begin) & ((begin > 0) | (template is not None))
+    if policy.framing and template is not None:
+        turns = zip(block.turns or (), framed, strict=True)
+        is_given &= ends <= np.array([_framing_start(turn, one.before, template) for turn, one in turns], np.int64)[owner]
+        firsts = (np.cumsum(counts) - counts)[counts > 0]
+        is_given[firsts] |= ends[firsts] <= begin[firsts]  # nothing is shown before the first token
     # A character that several tokens share may be the first one's.
     is_text = (ends > begin) & ((begins < stop) | (ends == stop))
     is_behind = (ends > begin) & ~is_text
-    events = ~given & ~is_behind if policy.end == "none" else ~given
-    own_ids, of = tokens.own_ids[ids], owner[events]
+    events = ~is_given & ~is_behind if policy.end == "none" else ~is_given
+    of = owner[events]
     spans, counts = np.clip((ends - begin)[events], 0, sizes[of, 1]), np.bincount(of, minlength=len(block))
-    kinds = np.where(is_text, np.where(own_ids == UNK, OOV, TOKEN), FRAMING).astype(np.uint8)[events]
+    kinds = np.where(is_text, np.where(ids == UNK, OOV, TOKEN), FRAMING).astype(np.uint8)[events]
     last = (np.cumsum(counts) - 1)[counts > 0]
     kinds[last[is_behind[events][last]]] = EOS_KIND
     crossing = np.bincount(owner[is_text & (begins < begin)], minlength=len(block)) > 0
-    before = GivenTokens(own_ids[given], np.bincount(owner[given], minlength=len(block)), sizes[:, 0], crossing)
-    lossy = lossy & _contents_lossy(framed, tokens, lossy)
+    before = GivenTokens(ids[is_given], np.bincount(owner[is_given], minlength=len(block)), sizes[:, 0], crossing)
     for i, (_, content, _) in enumerate(parts):
         if (source := block.text(i)) != content:
             lossy[i] = True
             spans[of == i] = source_ends(content, source, spans[of == i])
     spans[last] = (block.ends - block.starts)[counts > 0]
-    return BlockEvents(block, own_ids[events], counts, spans, lossy, before, kinds)
+    return BlockEvents(block, ids[events], counts, spans, lossy, before, kinds), events
 
 
 def _cut_turns(texts: Sequence[bytes], last: Sequence[str], tokenizer: Tokenizer) -> Cut:
@@ -210,7 +226,7 @@ def _framing_start(turn: Turn, before: str, template: ChatTemplate) -> int:
 def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: bool) -> BlockEvents:
     """Return the events of a block under a policy of what ends a segment."""
     if tokens.framing is not None and block.turns is not None:
-        return framed_events(block, block.turns, tokens, policy)
+        return framed_events(block, tokens.framing, tokens, policy)
     encoded = encode(block, tokens.tokenizer, tokens.vocabulary, bos=False, reserved=tokens.reserved, spans=spans)
     before: GivenTokens | None = None
     if block.given_starts is not None:

@@ -19,7 +19,7 @@ with needing("jinja2", extra="neural"):
     from jinja2.visitor import NodeTransformer
 
 _MOST_STEPS, _STEP = 2_000_000, 200
-"""Most steps of one rendering. A call or an item of a loop is some; what is read or made, one for so many characters."""
+"""Most steps of one rendering. A call or an item of a loop is some; what is read or made, one for 200 characters."""
 _GROWING = {"batch", "center", "expandtabs", "format", "format_map", "indent", "join", "ljust", "replace", "rjust", "round"}
 _GROWING |= {"slice", "tojson", "translate", "truncate", "wordwrap", "zfill", "*", "**"}
 """Filters, methods and operators that can make as much as the product of what they are given."""

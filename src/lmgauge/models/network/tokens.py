@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from lmgauge.base.decoding import decode
 from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.base.files import read_regular
 from lmgauge.models.protocol import read_config
+from lmgauge.scores.special_tokens import SPECIAL_NAME
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, check_largest_id
 from lmgauge.text.segments import Segments
@@ -119,17 +120,10 @@ class TokenMap:
 
     def framed(self, options: ScoringOptions, name: str) -> TokenMap:
         """Return the same for the turns of conversations; itself where no template is known or named."""
-        from lmgauge.models.network.chat_template import ChatTemplate
-
-        source = self.template if options.template is None else _read_template(Path(options.template))
-        if source is None:
-            return self
-        if self.trained_here:
+        template = chat_template(options, name, self.template, self.named, self.specials)
+        if template is not None and self.trained_here:
             raise UsageError(f"template: {name} was trained here, on text without special tokens: leave the template out")
-        where = f"the chat template of {name}" if options.template is None else os.fspath(options.template)
-        arguments = options.template_arguments
-        template = ChatTemplate(source, name=where, tokens=self.named, arguments=arguments, specials=self.specials)
-        return replace(self, framing=template)
+        return self if template is None else replace(self, framing=template)
 
     @cached_property
     def own_ids(self) -> NDArray[np.uint32]:
@@ -266,6 +260,26 @@ def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name
     raise UsageError(
         f"{name}: was trained by lmgauge, and the folder with its tokens is not to be found: load it with load_model"
     )
+
+
+def chat_template(
+    options: ScoringOptions, name: str, own: str | None, named: Mapping[str, str], specials: Collection[str] | None
+) -> ChatTemplate | None:
+    """Return the chat template that options name, or a model's own; None where there is none."""
+    # own: its source; specials: None where nobody tells them, and then what looks like them in the source is taken for them.
+    from lmgauge.models.network.chat_template import ChatTemplate
+
+    source = own if options.template is None else _read_template(Path(options.template))
+    if source is None:
+        return None
+    arguments = options.template_arguments
+    if specials is None:
+        known = {*named, *arguments}
+        if untold := [token for token in ("bos_token", "eos_token") if token not in known and token in source]:
+            raise UsageError(f"{name}: does not tell the {untold[0]} of its chat template: --template-args {untold[0]}=...")
+        specials = {*named.values(), *map(str, arguments.values()), *SPECIAL_NAME.findall(source)}
+    where = f"the chat template of {name}" if options.template is None else os.fspath(options.template)
+    return ChatTemplate(source, name=where, tokens=named, arguments=arguments, specials=specials)
 
 
 def _read_template(path: Path) -> str:

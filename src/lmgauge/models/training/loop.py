@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ class Loop:
     def run(self) -> None:
         """Train to the end, or until patience runs out."""
         try:
-            while self.epoch < self.settings.epochs and not self.rate.exhausted:
+            while self.epoch < self.settings.epochs and not self.rate.exhausted(self.epoch):
                 self._run_epoch()
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error):
@@ -292,17 +292,12 @@ class LearningRate:
     updates: int  # of the whole run, for the cosine
     best: float = math.inf
     best_epoch: int = -1  # epoch it was measured after, from 0
-    idle: int = 0  # epochs since one lowered the perplexity enough
-    falling: bool = False  # whether the schedule halve has begun to act
-    factor: float = 1.0  # what the schedule halve has come to
 
     def at(self, epoch: int, update: int) -> float:
         """Return the learning rate of an update."""
         chosen, peak = self.settings, self.settings.learning_rate
         if chosen.schedule == "decay":
             return peak * chosen.decay ** max(epoch + 1 - chosen.decay_after, 0)
-        if chosen.schedule == "halve":
-            return peak * self.factor
         if chosen.schedule == "constant":
             return peak
         if update < chosen.warmup:
@@ -312,32 +307,19 @@ class LearningRate:
 
     def see(self, epoch: int, perplexity: float) -> bool:
         """Take in the validation perplexity after an epoch."""
-        enough = perplexity < self.best * (1 - self.settings.improvement)
         lowest = perplexity < self.best
         if lowest:
             self.best, self.best_epoch = perplexity, epoch
-        if self.settings.schedule == "halve":
-            # Mikolov et al. 2010, section 2: from the first epoch without significant improvement on, each halves the rate.
-            counts = self.falling
-            self.falling = self.falling or not enough
-            if self.falling:
-                self.factor *= self.settings.decay
-            self.idle = self.idle + 1 if counts and not enough else 0
-        else:
-            self.idle = 0 if enough else self.idle + 1
         return lowest
 
-    @property
-    def exhausted(self) -> bool:
-        """Return True if patience has run out."""
-        return bool(self.settings.patience) and self.idle >= self.settings.patience
+    def exhausted(self, epoch: int) -> bool:
+        """Return True if patience has run out before an epoch."""
+        return 0 < self.settings.patience < epoch - self.best_epoch
 
     def state(self) -> dict[str, Any]:
         """Return what to keep, as JSON values."""
-        state = asdict(self)
-        del state["settings"], state["updates"]
-        return state | {"best": None if math.isinf(self.best) else self.best}
+        return {"best": None if math.isinf(self.best) else self.best, "best_epoch": self.best_epoch}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from what was stored."""
-        vars(self).update(state, best=math.inf if state["best"] is None else state["best"])
+        self.best, self.best_epoch = math.inf if state["best"] is None else float(state["best"]), int(state["best_epoch"])

@@ -90,11 +90,8 @@ def run_training(
     # processor the model is then the same, bit for bit, as that of a run that was never stopped, given the same number of
     # threads.
     # What torch has for the whole process, such as its random generators and its number of threads, is afterwards as it was.
-    if valid is None and (settings.schedule == "halve" or settings.patience):
-        raise UsageError(
-            "the schedule halve and patience look at a validation text: give one with --valid, or choose "
-            "--schedule decay and --patience 0"
-        )
+    if valid is None and settings.patience:
+        raise UsageError("patience looks at a validation text: give one with --valid, or choose --patience 0")
     refuse_unlearnable(run.vocabulary, run.tokenizer, texts)
     folder = CheckpointFolder(training_folder(output))
     refuse_other_folder(output, is_ours=is_trained_here)  # before hours are spent

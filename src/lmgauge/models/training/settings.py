@@ -12,7 +12,7 @@ from lmgauge.base.option_numbers import Bounds, Count, Natural, NotNegative, Pos
 from lmgauge.models.model_settings import VocabularySettings
 
 NeuralKind = Literal["ffnn", "rnn", "lstm", "gru", "transformer"]
-Schedule = Literal["constant", "decay", "halve", "cosine"]
+Schedule = Literal["constant", "decay", "cosine"]
 OptimizerName = Literal["sgd", "adamw"]
 Precision = Literal["float32", "bfloat16"]
 Nonlinearity = Literal["sigmoid", "tanh"]
@@ -63,13 +63,11 @@ class NeuralTrainingSettings:
             averaged over all tokens.
         clip_norm: longest gradient, as a Euclidean norm; 0: no limit.
         schedule: how the learning rate falls; constant: not at all; decay (times `decay` each epoch after `decay_after`);
-            halve (times `decay` each epoch from the first without enough improvement on); cosine (to a hundredth, after
-            `warmup` updates).
-        decay: factor of the learning rate in each epoch in which it falls (decay, halve).
+            cosine (to a hundredth, after `warmup` updates).
+        decay: factor of the learning rate in each epoch in which it falls (decay).
         decay_after: epochs before the learning rate falls (decay).
         warmup: updates in which the learning rate rises from 0 (cosine).
-        improvement: smallest relative fall of the validation perplexity that counts as an improvement.
-        patience: epochs without improvement before stopping (halve: once the rate is falling); 0: never.
+        patience: epochs without a lower validation perplexity before stopping; 0: never.
         precision: precision of matrix products in training; recurrent layers on a GPU left out; parameters, losses and
             validation are float32 either way. bfloat16 becomes float32, with a note, where the processor has no products for
             it.
@@ -107,7 +105,6 @@ class NeuralTrainingSettings:
     decay: Annotated[float, Bounds(0, 1, open_least=True)] = 0.5
     decay_after: _FromZero = 4
     warmup: _FromZero = 0
-    improvement: _BelowOne = 0.003
     patience: _FromZero = 0
     precision: Precision = "float32"
     seed: _FromZero = DEFAULT_SEED

@@ -118,21 +118,22 @@ def reduce_pair(
     own, *texts = tee(segments, 3)
     chosen = {"events": events, "spans": spans, "threads": threads}
     blocks = [distributions_of(model, text, **chosen) for model, text in zip((a, b), texts, strict=True)]  # type: ignore[arg-type]
-
-    def look(pair: tuple[Tile, ...]) -> Columns:
-        first, second = pair
-        targets = {"logprob_a": first.of_targets(), "logprob_b": second.of_targets()}
-        return targets | dict(reduction(first, second))
-
     for block, one, two in zip(own, *blocks, strict=True):
         closed = one.closed_form(reduction, two) if len(one) == len(two) else None
         columns = {} if closed is None else dict(closed)
         if closed is None:
             at_a_time = thread_count(threads) if one.parallel and two.parallel else 1
+            look = partial(look_at_both, reduction)
             columns = joined(look, together(one.tiles(), two.tiles()), (no_events(one), no_events(two)), at_a_time)
         first, second = one.finish(columns.pop("logprob_a", None)), two.finish(columns.pop("logprob_b", None))
         with_same_events(block, [first, second])
         yield first, second, columns
+
+
+def look_at_both(reduction: PairReduction, pair: tuple[Tile, ...]) -> Columns:
+    """Return the columns of a reduction over two tiles of the same events, and what came as `logprob_a`, `logprob_b`."""
+    first, second = pair
+    return {"logprob_a": first.of_targets(), "logprob_b": second.of_targets()} | dict(reduction(first, second))
 
 
 def together(*parts: Iterator[Tile]) -> Iterator[tuple[Tile, ...]]:

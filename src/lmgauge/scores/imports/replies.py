@@ -46,6 +46,12 @@ class PromptTokens:
     best: list[float | None]  # log-probability of the likeliest token in each place; None where the reply does not say
     generated: int | None  # how many tokens the server says it added; None if it does not say
     echoes: bool  # whether the reply has the prompt's tokens and those added after it, or the prompt's alone
+    prompt: int | None = None  # how many tokens the server says the prompt has; None if it does not say
+
+    def before(self, laid: LoggedSegment) -> int:
+        """Return how many tokens stand before those that are laid on a text, whether they are shown or only counted."""
+        shown, unnamed = len(self.pieces) - laid.generated[0], laid.logprob[:1] == [None] and laid.ends[0] == 0
+        return max(shown, self.prompt or 0) - len(laid.pieces) + unnamed
 
     def added_first(self, asked: int) -> list[int]:
         """Return how many tokens at the end the server may have added, the likeliest count first."""
@@ -72,7 +78,8 @@ def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
         raise _strange("tokens and token_logprobs do not belong together")
     if not isinstance(tops, list) or len(tops) != len(pieces):
         tops = [None] * len(pieces)
-    return PromptTokens(pieces, [_number(value) for value in values], [_best(top) for top in tops], _generated(reply), True)
+    counts = _count(reply, "completion_tokens"), True, _count(reply, "prompt_tokens")
+    return PromptTokens(pieces, [_number(value) for value in values], [_best(top) for top in tops], *counts)
 
 
 def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
@@ -96,7 +103,7 @@ def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
             raise _strange("an entry of prompt_logprobs has no decoded_token")
         pieces.append(piece)
         logprob.append(_number(token.get("logprob")))
-    return PromptTokens(pieces, logprob, [None] * len(pieces), 0, False)
+    return PromptTokens(pieces, logprob, [None] * len(pieces), 0, False, len(pieces))
 
 
 def _prompt_token(entry: object, token_id: object) -> Any:
@@ -161,9 +168,9 @@ def _best(top: object) -> float | None:
     return max((value for value in values if not math.isnan(value)), default=None)
 
 
-def _generated(reply: Mapping[str, Any]) -> int | None:
+def _count(reply: Mapping[str, Any], name: str) -> int | None:
     usage = reply.get("usage")
-    count = usage.get("completion_tokens") if isinstance(usage, Mapping) else None
+    count = usage.get(name) if isinstance(usage, Mapping) else None
     return count if isinstance(count, int) and count >= 0 else None
 
 

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.models.network.gguf.gguf_files import (
     POSITIONS,
+    Vocabulary,
     byte_level_vocabulary,
     logprobs,
     sentencepiece_vocabulary,
@@ -444,3 +445,38 @@ def test_contexts_and_processes(spm: tuple[Path, Twin], monkeypatch: pytest.Monk
     assert np.array_equal(*rows)
     with pytest.raises(UsageError, match=r"llama\.cpp chooses among GPUs itself"):
         load_gguf(spm[0], ScoringOptions(devices=["cuda:0", "cuda:1"]))
+
+
+CHAT = "{{ bos_token }}{% for m in messages %}{{ m.role }}\n{{ m.content }}{{ eos_token }}{% endfor %}" + (
+    "{% if add_generation_prompt %}assistant\n{% endif %}"
+)
+TURNS = [
+    [{"role": "user", "content": "the"}, {"role": "assistant", "content": "cat sat."}],
+    [{"role": "user", "content": "a"}, {"role": "assistant", "content": ""}, {"role": "assistant", "content": "é the"}],
+]
+
+
+@pytest.mark.parametrize("vocabulary", [sentencepiece_vocabulary(), byte_level_vocabulary()], ids=["spm", "bpe"])
+def test_turns_in_the_template_of_the_file(vocabulary: Vocabulary, folder: Path) -> None:
+    path = folder / "chat.gguf"
+    tensors = write_gguf(path, vocabulary, tokenizer__chat_template=CHAT, llama__context_length=256)
+    model = load(path)
+    assert model.tokens.template == CHAT
+    framed = model.framed()
+    assert framed.context_policy.unit == "conversation"
+    [batch] = framed.score(Corpus.from_conversations(TURNS), threads=1)
+    assert not batch.lossy.any()
+    bos, eos = (model.network.token_id(name) for name in ("bos", "eos"))
+    rows = np.split(batch.logprob, np.cumsum(batch.segment_events)[:-1])
+    for own, (messages, at) in zip(rows, [(TURNS[0], 1), (TURNS[1], 1), (TURNS[1], 2)], strict=True):
+        ids, begin = [bos], 0
+        for i, message in enumerate(messages[: at + 1]):
+            begin = len(ids)
+            text = f"{message['role']}\n{message['content']}"
+            ids += [*model.network.tokenize(text.encode()), eos]
+            if i == at:
+                begin += len(model.network.tokenize(b"assistant\n"))
+        logprob = logprobs(tensors, ids)
+        expected = [logprob[i - 1, ids[i]] for i in range(begin, len(ids))]
+        assert own == pytest.approx(expected, abs=EXACT)
+    assert np.count_nonzero(batch.kind == EOS_KIND) == 3

@@ -14,7 +14,13 @@ from tests.models.network.gguf.gguf_files import byte_level_vocabulary, sentence
 
 from lmgauge.base.errors import ModelFileError
 from lmgauge.models.network.gguf.network import GgufNetwork
-from lmgauge.models.network.gguf.tokens import GgufTokenizer, distinct_names, gguf_tokens, tokenizer_digest
+from lmgauge.models.network.gguf.tokens import (
+    GgufTokenizer,
+    chat_template,
+    distinct_names,
+    gguf_tokens,
+    tokenizer_digest,
+)
 from lmgauge.models.network.tokens import NO_ID
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokens import Tokenizer
@@ -41,6 +47,17 @@ def test_the_digest_is_of_all_that_the_tokenizer_depends_on(tmp_path: Path) -> N
     assert one != digest(**tokens | {"tokenizer__ggml__tokens": ["a", "c"]})
     assert one != digest(**tokens | {"tokenizer__ggml__scores": [0.5, 2.0]})
     assert one != digest(**tokens, tokenizer__ggml__add_space_prefix=False)
+
+
+def test_the_chat_template_of_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "x.gguf"
+    long = "{{ bos_token }}é" * 3000
+    settings: dict[str, Any] = {"tokenizer.chat_template.tool_use": "no", "tokenizer.chat_template": long, "b": 1}
+    for changes, expected in (({}, long), ({"tokenizer.chat_template": ["a", "b"]}, None)):
+        path.write_bytes(header(settings | changes))
+        assert chat_template(path) == expected
+    path.write_bytes(header({"a": 1}))
+    assert chat_template(path) is None
 
 
 @pytest.mark.parametrize(
@@ -144,8 +161,25 @@ def test_unknown_strings_stand_as_they_are(network: GgufNetwork) -> None:
 def test_a_tokenizer_that_alters_text_is_told(network: GgufNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = network.tokenize(b"the cat")
     tokens = gguf_tokens(network)
-    monkeypatch.setattr(network, "tokenize", lambda text: whole)
+    monkeypatch.setattr(network, "tokenize", lambda text, special: whole)
     [block] = Corpus.from_strings(["the  Cat", "the cat"])
     found = tokens.tokenizer.tokenize(block)
     assert found.lossy.tolist() == [True, False]
     assert found.span_ends[len(whole) - 1] == 8
+
+
+def test_special_tokens_of_a_rendering_are_tokens_with_their_names_as_spans(network: GgufNetwork) -> None:
+    tokens = gguf_tokens(network)
+    bos, eos = tokens.named["bos_token"], tokens.named["eos_token"]
+    assert {bos, eos} <= tokens.specials
+    parts = [bos, "the cat", eos, " é", eos, "  sat.\n", eos]
+    [block] = Corpus.from_strings(["".join(parts), "the cat"])
+    ids, counts, ends, lossy = tokens.tokenizer.cut(block, special=True)  # type: ignore[attr-defined]
+    assert not lossy.any()
+    own, own_ends = ids[: counts[0]].tolist(), ends[: counts[0]].tolist()
+    after = np.cumsum([len(part.encode()) for part in parts]).tolist()
+    special = [i for i, token in enumerate(own) if token in (network.token_id("bos"), network.token_id("eos"))]
+    assert [(own_ends[i - 1] if i else 0, own_ends[i]) for i in special] == [
+        *((0, after[0]), (after[1], after[2]), (after[3], after[4]), (after[5], after[6]))
+    ]
+    assert ids[counts[0] :].tolist() == network.tokenize(b"the cat")

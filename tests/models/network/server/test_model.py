@@ -113,7 +113,7 @@ def test_line_ends_may_be_left_out(lines: Path) -> None:
 def test_names_of_special_tokens_make_bits_a_bound(special: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with ToyServer().running() as toy:
         model = load_completions(toy.url, ScoringOptions())
-        monkeypatch.setattr(completions, "_shown", lambda piece: special if piece == " x" else piece)
+        monkeypatch.setattr(completions, "printable", lambda piece: special if piece == " x" else piece)
         [batch] = model.score(Corpus.from_strings(["a x", "a b"]))
     assert batch.lossy.tolist() == [True, False]
 
@@ -247,7 +247,7 @@ def test_the_true_reason_of_a_bound_is_told(monkeypatch: pytest.MonkeyPatch) -> 
         model = load_completions(toy.url, ScoringOptions())
         evaluated = evaluate([model], Corpus.from_strings(["The Café", "two", "a <unk> b"]))[0]
         assert evaluated.notes[0] == "toy: the tokens show the text with changes in 1 segment"
-        monkeypatch.setattr(completions, "_shown", lambda piece: "<unk>" if piece == " b" else piece)
+        monkeypatch.setattr(completions, "printable", lambda piece: "<unk>" if piece == " b" else piece)
         evaluated = evaluate([model], Corpus.from_strings(["two", "a b"]))[0]
         assert evaluated.notes[:1] == [
             "toy: names of special tokens (<unk>) stand in 1 segment; the server may read them as those tokens"

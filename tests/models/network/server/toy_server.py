@@ -20,11 +20,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 _TOKENS = re.compile(rb" ?[A-Za-z]+| ?[0-9]+|.", re.DOTALL)
+_SPECIAL = re.compile(rb"(<s>|</s>|<\|[a-z_]+\|>)")
 BOS = b"<s>"
 
 
-def toy_tokens(text: str) -> list[bytes]:
-    """Words and numbers with the space before them; else single bytes, so that characters are cut."""
+def toy_tokens(text: str, *, specials: bool = False) -> list[bytes]:
+    """Words and numbers with the space before them; else single bytes, so that characters are cut; special tokens whole."""
+    if specials:
+        parts = _SPECIAL.split(text.encode())
+        return [token for i, part in enumerate(parts) for token in ([part] if i % 2 else _TOKENS.findall(part))]
     return _TOKENS.findall(text.encode())
 
 
@@ -102,6 +106,10 @@ class ToyServer:
         shows: what every token of the text is shown as, instead of itself.
         failures: replies to the next requests instead: a status, (status, body), (status, body, headers), "reset" or "slow".
         before_reply: called with each prompt.
+        specials: special tokens are "read" in a prompt as such and shown, "hidden" (and the BOS token with them, as
+            llama-cpp-python does, which counts all), or "text".
+        switch: what `add_special_tokens: false` does: "heard" (no BOS token is added), "ignored" or "refused".
+        tells: replies of other pages, by path.
     """
 
     spelling: str = "replaced"
@@ -118,6 +126,9 @@ class ToyServer:
     failures: list[Any] = field(default_factory=list)
     before_reply: Callable[[str], None] = lambda prompt: None
     requests: list[tuple[str, dict[str, str], dict[str, Any]]] = field(default_factory=list)
+    specials: str = "text"
+    switch: str = "heard"
+    tells: dict[str, dict[str, Any]] = field(default_factory=dict)
     url: str = ""
 
     @contextlib.contextmanager
@@ -184,6 +195,8 @@ class ToyServer:
         if path == "/v1/models" and self.models is not None:
             entries = [{"id": name, "created": time.time_ns(), "max_model_len": 99} for name in self.models]
             return 200, json.dumps({"object": "list", "data": entries})
+        if path in self.tells:
+            return 200, json.dumps(self.tells[path])
         if path != "/v1/completions":
             return 404, json.dumps({"detail": "Not Found"})
         prompt = content["prompt"]
@@ -192,6 +205,8 @@ class ToyServer:
             return 400, json.dumps({"error": {"message": f"maximum context length is {self.limit} bytes"}})
         if not prompt:
             return 400, json.dumps({"error": {"message": "prompt must be non-empty"}})
+        if self.switch == "refused" and "add_special_tokens" in content:
+            return 400, json.dumps({"error": {"message": "Unrecognized request argument supplied: add_special_tokens"}})
         if self.form == "prompt_logprobs" and "echo" in content:
             return 400, json.dumps({"error": {"message": "Only no echo is supported"}})
         return 200, json.dumps(self.completion(content))
@@ -200,6 +215,10 @@ class ToyServer:
         """The reply to a request."""
         prompt = content["prompt"]
         count = content["max_tokens"] if self.adds is None else self.adds
+        if self.specials != "text":
+            return self.with_specials(
+                prompt, count, adds_bos=content.get("add_special_tokens", True) or self.switch != "heard"
+            )
         shown = [BOS] if self.bos == "shown" else []
         text, special = (prompt[3:], True) if prompt.startswith("<s>") else (prompt, False)
         tokens = [*([BOS] if special and self.bos != "hidden" else []), *toy_tokens(text)] + [b"!"] * count
@@ -224,6 +243,24 @@ class ToyServer:
         scores[0] = tops[0] = None
         if self.form == "unechoed":
             tokens, scores, tops = tokens[-count:], scores[-count:], tops[-count:]
+        return self._reply(prompt, count, tokens, scores, tops)
+
+    def with_specials(self, prompt: str, count: int, *, adds_bos: bool) -> dict[str, Any]:
+        """The reply of a server that reads special tokens."""
+        whole = [BOS] * (adds_bos and self.bos != "none") + toy_tokens(prompt, specials=True) + [b"!"] * count
+        contexts = [b"".join(whole[:i]) for i in range(len(whole))]
+        scores: list[float | None] = [toy_logprob(before, token) for before, token in zip(contexts, whole, strict=True)]
+        tops: list[float | None] = [toy_best(before) for before in contexts]
+        shown = [b"" if self.specials == "hidden" and _SPECIAL.fullmatch(token) else token for token in whole]
+        kept = [i for i, token in enumerate(whole) if self.specials != "hidden" or token != BOS]
+        tokens, scores, tops = ([values[i] for i in kept] for values in (shown, scores, tops))
+        scores[0] = tops[0] = None
+        reply = self._reply(prompt, count, tokens, scores, tops)
+        return reply | {"usage": {"prompt_tokens": len(whole) - count, "completion_tokens": count}}
+
+    def _reply(
+        self, prompt: str, count: int, tokens: list[bytes], scores: list[float | None], tops: list[float | None]
+    ) -> dict[str, Any]:
         reply: dict[str, Any] = {
             "choices": [{"index": 0, "text": prompt + "!" * count, **self._scored(tokens, scores, tops)}]
         }

@@ -35,6 +35,7 @@ from lmgauge.models.protocol import (
     inside,
     is_folder_of,
     read_own_config,
+    refuse_templates,
     write_config,
 )
 from lmgauge.models.scored_text import ScoresStrings
@@ -113,6 +114,10 @@ class MixtureModel(Displayable, ScoresStrings):
     def tokenizer(self) -> Tokenizer:
         """The one all components have."""
         return self._aligned[0].tokenizer
+
+    def framed(self) -> MixtureModel:
+        refuse_templates(self.components)
+        return self
 
     @property
     def context_policy(self) -> ContextPolicy:

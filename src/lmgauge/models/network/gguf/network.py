@@ -30,7 +30,7 @@ _IN_CACHE = 1 << 16  # logits that stay in a core's cache
 _FIRST_CONTEXT = 512
 _ALL_LAYERS = -1
 _KEPT_LINES = 20
-_UNKNOWN, _CONTROL = 1, 8  # LLAMA_TOKEN_ATTR_*
+_UNKNOWN, _CONTROL, _USER_DEFINED = 1, 8, 16  # LLAMA_TOKEN_ATTR_*
 _said: deque[str] = deque(maxlen=_KEPT_LINES)
 _listeners: list[Any] = []  # callbacks that C code holds must not be collected
 
@@ -100,6 +100,10 @@ class GgufNetwork:
         """Return the id of the token for what is not in the vocabulary; -1 if there is none."""
         return next((token for token in range(self.size) if self._attribute(token) & _UNKNOWN), -1)
 
+    def is_special(self, token: int) -> bool:
+        """Return True if a token is read where its name stands: a control token, or one that the makers added."""
+        return bool(self._attribute(token) & (_CONTROL | _USER_DEFINED))
+
     def _attribute(self, token: int) -> int:
         return int(self._api.llama_vocab_get_attr(self._vocabulary, token))
 
@@ -113,12 +117,12 @@ class GgufNetwork:
         texts = (self._api.llama_vocab_get_text(self._vocabulary, token) for token in range(self.size))
         return [(text or b"").decode("utf-8", "replace") for text in texts]
 
-    def piece(self, token: int) -> bytes:
-        """Return the bytes that a token adds to a text."""
+    def piece(self, token: int, *, special: bool = False) -> bytes:
+        """Return the bytes that a token adds to a text; of a special token its name, if that is asked for."""
         room = 64
         while True:
             buffer = ctypes.create_string_buffer(room)
-            length = self._api.llama_token_to_piece(self._vocabulary, token, buffer, room, 0, False)
+            length = self._api.llama_token_to_piece(self._vocabulary, token, buffer, room, 0, special)
             if length >= 0:
                 return buffer.raw[:length]
             room = -length

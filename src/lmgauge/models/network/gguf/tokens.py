@@ -62,6 +62,12 @@ class GgufTokenizer(TokenizerBase):
             text = segments.text(i)
             tokens = self._network.tokenize(text, special=special) if text else []
             pieces = list(map(self._piece, tokens))
+            if special:  # the space before the first word is set behind special tokens, too
+                opens = [self._adds_space, *(self._adds_space and not piece for piece in pieces)]
+                whole = [
+                    piece or self._network.piece(token, special=True) for piece, token in zip(pieces, tokens, strict=True)
+                ]
+                pieces = [piece.removeprefix(b" ") if first else piece for first, piece in zip(opens, whole, strict=False)]
             ends = place(pieces, text)
             lossy[i] = ends is None
             spans += approximate(pieces, text) if ends is None else ends
@@ -116,7 +122,15 @@ def gguf_tokens(network: GgufNetwork) -> TokenMap:
     except InputError as error:
         raise ModelFileError(f"{network.path}: its vocabulary cannot be used: {error}") from error
     before = (ids[BOS],) if network.adds_bos else ()
-    return TokenMap(tokenizer, vocabulary, np.array([*ids, *others], np.int64), around=(before, ()))
+    of_templates = zip(("unk_token", "bos_token", "eos_token"), ids, strict=True)
+    return TokenMap(
+        *(tokenizer, vocabulary, np.array([*ids, *others], np.int64)),
+        around=(before, ()),
+        template=chat_template(network.path),
+        named={name: strings[token] for name, token in of_templates if token != NO_ID},
+        # Added tokens that are not names, such as two line ends, end no turn.
+        specials=frozenset(s for token, s in enumerate(strings) if s.strip("▁ \t\n") and network.is_special(token)),
+    )
 
 
 def distinct_names(strings: Sequence[str]) -> list[str]:
@@ -134,6 +148,14 @@ def distinct_names(strings: Sequence[str]) -> list[str]:
         taken.add(name)
         names.append(name)
     return names
+
+
+def chat_template(path: Path) -> str | None:
+    """Return the chat template in a GGUF file's header, the default one if it has several; None if it has none."""
+    value = dict(_settings(path)).get(b"tokenizer.chat_template", b"")
+    return (
+        value[_KIND.size + _LENGTH.size :].decode("utf-8", "replace") if value[: _KIND.size] == _KIND.pack(_STRING) else None
+    )
 
 
 def tokenizer_digest(path: Path) -> str:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import PurePath
 from typing import Any
@@ -20,23 +22,32 @@ from lmgauge.base.choices import FirstToken, SegmentEnd
 from lmgauge.base.errors import UsageError
 from lmgauge.base.files import digest
 from lmgauge.base.threads import map_in_order
-from lmgauge.models.custom import with_given
-from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn
+from lmgauge.models.network.options import ScoringOptions, policy_of_turns
+from lmgauge.models.network.sequences import framed_turns, lay_turns
 from lmgauge.models.network.server.http import Endpoint, ServerError
-from lmgauge.models.network.server.server import Server
+from lmgauge.models.network.server.server import Server, locate_rendered
+from lmgauge.models.network.tokens import chat_template
 from lmgauge.models.scored_text import ScoresStrings
-from lmgauge.scores import TOKEN, GivenTokens, ScoreBatch, Strings, TokenStrings
+from lmgauge.scores import TOKEN, ScoreBatch, Strings, TokenStrings
 from lmgauge.scores.context_policy import ContextPolicy
+from lmgauge.scores.imports.log import LoggedSegment, printable
+from lmgauge.scores.special_tokens import SPECIAL_NAME, is_special
 from lmgauge.text.segments import Segments
-from lmgauge.text.tokens import Tokens, TokenUnit
-from lmgauge.text.vocabulary import Vocabulary
+from lmgauge.text.tokens import Cut, TokenizerBase, Tokens, TokenUnit
+from lmgauge.text.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
 
 # Requests at a time: servers compute them together.
 _AT_A_TIME = 4
 # Servers compute in sixteen bits and in batches of whoever asks: rows come out a little different the next time.
 _TOLERANCE = 0.1
 _MOST_NAMES = 5
-_SPECIAL = re.compile(r"</?s>|<(unk|pad|mask|bos|eos)>|<\|[^\s|<>]+\|>")
+# What is said of segments; how many they are, and the names of special tokens.
+_ALTERED = "the tokens show the text with changes in {}"
+_NAMED = "names of special tokens ({1}) stand in {0}; the server may read them as those tokens"
+_TWICE = "the BOS token stands twice before {}: the server sets one, as the template does; add --template-args bos_token=..."
+_UNTOLD = "the server tells no chat template, and {} of conversations are scored as text: give it one with --template FILE"
+_FOREIGN = "the server sets a BOS token before {}, which the chat template does not, and cannot be told not to"
 
 
 class UnknownVocabulary(Vocabulary):
@@ -81,18 +92,20 @@ def _unknown() -> UsageError:
     )
 
 
-@dataclass(frozen=True)
-class ServerTokenizer:
+class ServerTokenizer(TokenizerBase):
     """The tokenizer of a server's model, which only the server can use."""
 
-    fingerprint: str  # six hexadecimal digits of the model's name and of where it cuts a text
     unit: TokenUnit = "subword"
     kernel: int | None = None
 
+    def __init__(self, fingerprint: str) -> None:
+        # fingerprint: six hexadecimal digits of the model's name and of where it cuts a text.
+        self._fingerprint, self.name = fingerprint, f"server@{fingerprint}"
+
     @property
-    def name(self) -> str:
-        """For signatures and files."""
-        return f"server@{self.fingerprint}"
+    def fingerprint(self) -> str:
+        """Return six hexadecimal digits of the model's name and of where it cuts a text."""
+        return self._fingerprint
 
     def tokenize(self, segments: Segments) -> Tokens:
         """Refuse."""
@@ -104,14 +117,6 @@ class ServerTokenizer:
         # ServerTokenizer("abcdef").detokenize(["a", " b"]) -> 'a b'
         return "".join(tokens)
 
-    def settings(self) -> dict[str, object]:
-        """Return the name, which is all there is to know."""
-        return {"name": self.name}
-
-    def files(self) -> dict[str, bytes]:
-        """Return no files."""
-        return {}
-
 
 class CompletionsModel(ScoresStrings):
     """A model on a server."""
@@ -120,6 +125,11 @@ class CompletionsModel(ScoresStrings):
     tolerance = _TOLERANCE
     options: ScoringOptions
     progress: Callable[[int], None]
+    raw: CompletionsModel | None = None
+    framing: ChatTemplate | None = None
+    # Of turns: special tokens that have names, and what the server sets before each by itself.
+    _specials: Collection[str] = ()
+    _own_bos: str | None = None
 
     def __init__(self, server: Server, policy: ContextPolicy, options: ScoringOptions) -> None:
         self.server, self.context_policy, self.options = server, policy, options
@@ -127,7 +137,7 @@ class CompletionsModel(ScoresStrings):
         self.progress = lambda tokens: None
         # Who writes tables knows the strings of a batch by their identity, which no later batch may get.
         self._strings: list[TokenStrings] = []
-        self._altered, self._special = 0, list[str]()
+        self._odd, self._names = Counter[str](), set[str]()  # what is said of how many segments; of special tokens
         self._identity = json.dumps(server.identity(), sort_keys=True, default=str)
         self.vocabulary: Vocabulary = UnknownVocabulary(self._identity)
         self.tokenizer = ServerTokenizer(self.vocabulary.fingerprint[:6])
@@ -135,7 +145,22 @@ class CompletionsModel(ScoresStrings):
     def takes(self, option: str) -> bool:
         return option == "bos" or super().takes(option)
 
-    @cached_property
+    def framed(self) -> CompletionsModel:
+        """Return the same model for the turns of conversations, set into a chat template; itself where none is known."""
+        source, named = self.server.template()
+        framing = chat_template(self.options, self.label, source, named, None)
+        if framing is None:
+            return self
+        model = copy(self)
+        model.server, added = self.server.adding_nothing()
+        model.raw, model.framing, model._strings = self, framing, []
+        model.context_policy = policy_of_turns(self.context_policy, self.options, framing.digest)
+        tokens = {**named, **self.options.template_arguments}
+        model._specials = {str(value) for name, value in tokens.items() if name.endswith("_token")}
+        model._own_bos = None if added is None else str(tokens.get("bos_token", added))
+        return model
+
+    @property
     def fingerprint(self) -> str:
         """Return SHA-256 over what the server tells of the model, and the policy; the weights are not to be seen."""
         return digest(["server", self._identity, str(self.context_policy), self.server.before])
@@ -143,32 +168,16 @@ class CompletionsModel(ScoresStrings):
     @property
     def notes(self) -> list[str]:
         """Return sentences about the text scored last: why its bits are a bound."""
-        notes = []
-        if self._altered:
-            notes.append(f"{self.label}: the tokens show the text with changes in {_segments(self._altered)}")
-        if self._special:
-            names = ", ".join(sorted(set(self._special))[:_MOST_NAMES])
-            where = f"names of special tokens ({names}) stand in {_segments(len(self._special))}"
-            notes.append(f"{self.label}: {where}; the server may read them as those tokens")
-        return notes
+        names = ", ".join(sorted(self._names)[:_MOST_NAMES])
+        return [f"{self.label}: {words.format(_segments(count), names)}" for words, count in sorted(self._odd.items())]
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order."""
         at_a_time = max(threads or 0, _AT_A_TIME)
-        self._altered, self._special = 0, []
+        self._odd, self._names = Counter(), set()
         try:
             for block in segments:
-                if block.given_starts is not None and block.boundary == "apart":
-                    raise UsageError(
-                        f"{self.label}: a server cuts given text and what comes after it as one text; leave out --boundary"
-                    )
-                rows = []
-                for scored in map_in_order(partial(self._segment, block), range(len(block)), at_a_time):
-                    self.progress(len(scored.logprob))
-                    rows.append(scored)
-                    self._altered += scored.altered
-                    self._special += [scored.special] * bool(scored.special)
-                batch = _batch(block, rows, spans=spans)
+                batch = self._batch(block, at_a_time, spans=spans)
                 self._strings.append(batch.strings)
                 yield batch
         finally:
@@ -198,83 +207,78 @@ class CompletionsModel(ScoresStrings):
             "fingerprint": self.fingerprint,
         }
 
-    def _segment(self, block: Segments, i: int) -> _Scored:
-        source, before = block.text(i), block.given_text(i)
-        length = len(source)
-        if self.context_policy.end == "newline" and block.terminator:
-            source += b"\n"
-        if not source:
-            return _Scored([], np.zeros(0), np.zeros(0, np.int64), False)
+    def _batch(self, block: Segments, at_a_time: int, *, spans: bool) -> ScoreBatch:
+        if block.given_starts is not None and block.boundary == "apart":
+            raise UsageError(
+                f"{self.label}: a server cuts given text and what comes after it as one text; leave out --boundary"
+            )
+        framing = None if block.turns is None else self.framing
+        end = "\n" if self.context_policy.end == "newline" and block.terminator else ""
+        texts = (FramedTurn(block.given_text(i).decode(), block.text(i).decode(), end) for i in range(len(block)))
+        framed = list(texts) if framing is None else framed_turns(block, framing)
+        locate = self._plain if framing is None else self._rendered
+        untold = _UNTOLD if framing is None and block.turns is not None else ""
+        laid, sound = list[LoggedSegment](), list[bool]()
+        for one, head in map_in_order(partial(self._segment, block, framed, locate), range(len(block)), at_a_time):
+            self.progress(len(one.pieces))
+            self._odd.update(filter(None, (head, untold, "" if one.exact else _ALTERED)))
+            laid.append(one)
+            sound.append(one.exact and head != _NAMED)
+        numbers = {SPECIAL_TOKENS[UNK]: UNK}
+        pieces = [printable(piece) for one in laid for piece in one.pieces]
+        cut = Cut(
+            np.array([numbers.setdefault(piece, len(numbers)) for piece in pieces], np.int64),
+            np.array([len(one.pieces) for one in laid], np.int64),
+            np.array([end for one in laid for end in one.ends], np.int64),
+            ~np.array(sound, bool),
+        )
+        events, scored = lay_turns(block, framed, cut, framing, self.context_policy)
+        logprob = np.array([value for one in laid for value in one.logprob], np.float64)[scored]
+        if framing is None:
+            kinds, given = np.full(len(logprob), TOKEN, np.uint8), None if block.given_starts is None else events.before
+            events = replace(events, kinds=kinds, before=given, ends=events.ends if spans else events.ends[:0])
+        return events.batch(logprob, Strings(list(numbers)), np.isnan(logprob))
+
+    def _segment(
+        self, block: Segments, framed: Sequence[FramedTurn], locate: Callable[[str, str], tuple[LoggedSegment, str]], i: int
+    ) -> tuple[LoggedSegment, str]:
+        # Its tokens and those of all before it, and what must be said of it.
+        before, scored = framed[i].before, framed[i].content + framed[i].end
+        if not scored:
+            return LoggedSegment("", [], []), ""
         try:
-            located = self.server.locate((before + source).decode())
+            laid, head = locate(before, scored)
+            if laid.behind(len(before.encode())).logprob[:1] == [None] and self.context_policy.first == "bos":
+                advice = "leave out --first-token, or set a text before each segment with --bos"
+                raise ServerError(f"the server gives no log-probability for the first token; {advice}")
         except ServerError as error:
             too_long = error.status in (400, 413) and re.search("context|length|too long|tokens", error.reason)
             hint = "; cut the text into shorter segments, or start the server with a longer context" if too_long else ""
             raise ServerError(f"{block.source}, line {block.line(i)}: {error}{hint}", error.status) from error
-        behind = located.behind(len(before))
-        shown = [_shown(piece) for piece in located.pieces[: len(located.pieces) - len(behind.pieces)]]
-        # The first token's bytes go to the event after it.
-        unscored = behind.logprob[:1] == [None]
-        if unscored and self.context_policy.first == "bos":
-            raise ServerError(
-                f"{block.source}, line {block.line(i)}: the server gives no log-probability for the first token; leave out "
-                "--first-token, or set a text before each segment with --bos"
-            )
-        scored = behind.part(int(unscored))
-        ends = np.clip(np.array(scored.ends, np.int64), 0, length)
-        ends[-1:] = length
-        strings = [_shown(piece) for piece in scored.pieces]
+        return laid, head
+
+    def _plain(self, before: str, scored: str) -> tuple[LoggedSegment, str]:
+        laid = self.server.locate(before + scored)
+        behind = laid.behind(len(before.encode()))
+        shown = (printable(piece) for piece, value in zip(behind.pieces, behind.logprob, strict=True) if value is not None)
         # Servers read the name of a special token in the text as that token, not as the text it is.
-        special = next(filter(_SPECIAL.fullmatch, strings), "")
-        bound = unscored or not located.exact or bool(special)
-        logprob = np.array(scored.logprob, np.float64)
-        return _Scored(strings, logprob, ends, bound, not located.exact, special, shown, behind.crosses)
+        names = list(filter(is_special, shown))
+        self._names.update(names[:1])
+        return laid, _NAMED if names else ""
+
+    def _rendered(self, before: str, scored: str) -> tuple[LoggedSegment, str]:
+        prompt = before + scored
+        sent = prompt.removeprefix(self._own_bos or "")
+        specials = {*self._specials, *SPECIAL_NAME.findall(sent)}
+        tokens = self.server.tokens(sent)
+        laid = locate_rendered(tokens, sent, specials)
+        leading, skipped = tokens.before(laid), len(prompt.encode()) - len(sent.encode())
+        twice = leading > 1 or (leading == 1 and tokens.pieces[0] == laid.pieces[0] in specials)
+        head = _TWICE if twice else _FOREIGN if self._own_bos is not None and not skipped else ""
+        return laid._replace(ends=[end + skipped for end in laid.ends]), head
 
     def __repr__(self) -> str:
         return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.context_policy})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    """The events of a segment; `bound`: not all of its text is in them, as its tokens are altered or special, or else."""
-
-    # `shown` are the tokens of the text given before it, and `crossing` says that the first event begins in that.
-
-    strings: list[str]
-    logprob: NDArray[np.float64]
-    ends: NDArray[np.int64]
-    bound: bool
-    altered: bool = False
-    special: str = ""
-    shown: Sequence[str] = ()
-    crossing: bool = False
-
-
-def _batch(block: Segments, rows: list[_Scored], *, spans: bool) -> ScoreBatch:
-    numbers: dict[str, int] = {}
-    ids = [numbers.setdefault(token, len(numbers)) for row in rows for token in row.strings]
-    logprob = np.concatenate([np.zeros(0), *(row.logprob for row in rows)])
-    ends = np.concatenate([np.zeros(0, np.int64), *(row.ends for row in rows)]) if spans else np.zeros(0, np.int64)
-    shown_ids = [numbers.setdefault(token, len(numbers)) for row in rows for token in row.shown]
-    batch = ScoreBatch(
-        segments=np.arange(block.first, block.first + len(block), dtype=np.int64),
-        segment_events=np.array([len(row.logprob) for row in rows], np.int64),
-        token_ids=np.array(ids, np.uint32),
-        strings=Strings(list(numbers)),
-        logprob=logprob,
-        kind=np.full(len(logprob), TOKEN, np.uint8),
-        ends=ends,
-        lossy=np.array([row.bound for row in rows], bool),
-    )
-    if block.given_starts is None:
-        return batch
-    counts, crossing = np.array([len(row.shown) for row in rows]), np.array([row.crossing for row in rows])
-    return with_given(batch, GivenTokens(np.array(shown_ids, np.uint32), counts, block.given_lengths(), crossing), block)
-
-
-def _shown(piece: str | bytes) -> str:
-    shown = piece.decode("utf-8", "replace") if isinstance(piece, bytes) else piece
-    return shown.encode("utf-8", "replace").decode()
 
 
 def load_completions(url: str, options: ScoringOptions) -> CompletionsModel:

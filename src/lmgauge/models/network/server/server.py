@@ -5,17 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import PurePath
 from typing import Any, Literal
 
 from lmgauge.base.errors import UsageError
 from lmgauge.models.network.server.http import Endpoint, ServerError
-from lmgauge.scores.imports.log import LoggedSegment
+from lmgauge.scores.imports.log import LoggedSegment, printable
 from lmgauge.scores.imports.replies import PromptTokens, ReplyError, read_echo, read_prompt_logprobs
 from lmgauge.scores.imports.token_alignment import fit, without_bos
 from lmgauge.scores.spans import Piece, approximate, left_out, place
+from lmgauge.scores.special_tokens import is_special
 
 Asking = Literal["echo", "prompt_logprobs"]
 PROBE = "The quick brown fox jumps over the lazy dog.\nÄpfel, 1984: naïve cafés – 東京!\n"
@@ -26,6 +30,8 @@ _SAME_NATS = 0.05
 # None is always refused or taken for "as many as fit" by some server; one is understood by all.
 _ADDED = 1
 _MOST_NAMES, _LONGEST_NAME = 10, 80
+_QUIET = {"add_special_tokens": False}  # vLLM adds no BOS token then; others do not know it, and some refuse it
+_HIDDEN = "\ue000"  # stands for a special token that a server shows as nothing
 _TELLING = ("id", "root", "parent", "max_model_len", "meta")  # of a model's entry: what stays the same from day to day
 _NEEDED = "scoring needs a server that answers `echo` with `logprobs` for the prompt, such as vLLM's or llama-cpp-python's"
 
@@ -39,6 +45,7 @@ class Server:
     entry: Mapping[str, Any] = field(default_factory=dict)  # what the server's list says of it
     before: str = ""  # text that is set before each text, as the beginning of its context
     asking: Asking = "echo"
+    more: Mapping[str, Any] = field(default_factory=dict)  # members of every request
 
     @classmethod
     def connect(cls, endpoint: Endpoint, before: str = "") -> Server:
@@ -50,7 +57,7 @@ class Server:
 
     def tokens(self, text: str) -> PromptTokens:
         """Return the tokens of a text that is not empty, with whatever the server adds."""
-        request: dict[str, Any] = {"model": self.model, "prompt": text, "max_tokens": _ADDED, "temperature": 0}
+        request: dict[str, Any] = {"model": self.model, "prompt": text, "max_tokens": _ADDED, "temperature": 0, **self.more}
         try:
             if self.asking == "echo":
                 prompt = read_echo(self.endpoint.post("/completions", request | {"echo": True, "logprobs": 1}))
@@ -70,6 +77,35 @@ class Server:
     def locate(self, text: str) -> LoggedSegment:
         """Return the tokens of a text that is not empty, and where they are in it."""
         return locate(self.tokens(self.before + text), text.encode(), self.before.encode())
+
+    def adding_nothing(self) -> tuple[Server, str | None]:
+        """Return the same server told to add no BOS token, and the token that it sets before a text all the same.
+
+        The token is "" where it is not shown, and None where there is none.
+        """
+        # Of `prompt_logprobs` the first has no name: it must not be the text's.
+        quiet = replace(self, before="", more=_QUIET if self.asking == "echo" else {})
+        try:
+            tokens = quiet.tokens(PROBE)
+        except ServerError:
+            quiet = replace(quiet, more={})
+            tokens = quiet.tokens(PROBE)
+        located, first = locate(tokens, PROBE.encode()), printable(tokens.pieces[0])
+        if not tokens.before(located) and located.logprob[0] is None:
+            return quiet, None
+        return quiet, first if is_special(first) else ""
+
+    def template(self) -> tuple[str | None, dict[str, str]]:
+        """Return what the server tells of its chat template: its source and special tokens such as `bos_token`."""
+        settings: dict[str, Any] = {}
+        with closing(Endpoint(re.sub(r"/v1(?=[?]|$)", "", self.endpoint.url))) as beside:
+            for page in ("/props", "/tokenizer_info"):  # llama.cpp's and vLLM's
+                with suppress(ServerError):
+                    settings |= beside.get(page)
+        named = ((name, value.get("content") if isinstance(value, dict) else value) for name, value in settings.items())
+        source = settings.get("chat_template")
+        specials = {name: value for name, value in named if name.endswith("_token") and isinstance(value, str)}
+        return source if isinstance(source, str) else None, specials
 
     def identity(self) -> list[Any]:
         """Return what tells this model from others, as JSON values: names, and where it cuts a text."""
@@ -129,6 +165,38 @@ def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> LoggedSegm
     # Servers that take what is set before the text for a special token may not show it.
     laid = fit(segment, before + text, text) if before else fit(segment, text)
     laid = _nearly(segment, text, before) if laid is None else _after(laid, laid.ends[-1] - len(text))
+    return _scored(laid)
+
+
+def locate_rendered(tokens: PromptTokens, prompt: str, specials: Collection[str]) -> LoggedSegment:
+    """Return the tokens of a reply that are a rendered conversation's, and where they are in it."""
+    # Some servers show special tokens as nothing, or leave BOS tokens out. What stands in brackets mostly is text.
+    #   prompt  <s><|user|>Hi    pieces  "", "Hi"    masked  __Hi, and _Hi without the first
+    whole = LoggedSegment("", tokens.pieces, tokens.logprob, generated=tuple(tokens.added_first(_ADDED)))
+    # Some tokenizers set a space behind special tokens, as they do at the beginning.
+    opens = [True, *(not piece or piece in specials for piece in tokens.pieces)]
+    firsts = [first and piece[:1] in (" ", b" ", "▁") for first, piece in zip(opens, tokens.pieces, strict=False)]
+    pieces = [piece[1:] if first else piece for first, piece in zip(firsts, tokens.pieces, strict=True)]
+    unseen = sorted((name for name in specials if name not in tokens.pieces), key=len, reverse=True)
+    for hidden in ([], [name for name in unseen if name[0] != "["], unseen):
+        parts = re.split(f"({'|'.join(map(re.escape, hidden)) or '(?!)'})", prompt)
+        masked = "".join(_HIDDEN if i % 2 else part for i, part in enumerate(parts))
+        texts = masked.encode(), masked.removeprefix(_HIDDEN).encode()
+        laid = fit(whole, *texts) or fit(whole._replace(pieces=pieces), *texts)
+        if laid is not None:
+            break
+    else:
+        laid = _nearly(whole, masked.encode(), b"")
+    # Bytes of the prompt up to each byte of the masked text; the last special token is a token of its own.
+    sizes = [len(part.encode()) for part in parts]
+    steps = [step for i, size in enumerate(sizes) for step in ([0, 0, size] if i % 2 else [1] * size)]
+    real, skipped = [*accumulate(steps, initial=0)], len(steps) - laid.ends[-1]
+    last = next((name for name in specials if prompt.endswith(name)), "")
+    ends = [min(real[end + skipped], real[-1] - len(last.encode())) for end in laid.ends[:-1]]
+    return _scored(laid._replace(ends=[*ends, real[-1]]))
+
+
+def _scored(laid: LoggedSegment) -> LoggedSegment:
     if None in laid.logprob[1:]:
         place_ = laid.logprob.index(None, 1)
         raise ServerError(f"gives no log-probability for token {place_ + 1}, {_cut(repr(laid.pieces[place_]))}")
