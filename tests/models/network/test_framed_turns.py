@@ -322,6 +322,17 @@ def test_events_tile_the_content_and_all_tokens_are_shown_or_scored(name: str, *
                 assert lossy == (turn.content != source)
 
 
+def test_a_first_token_that_nothing_is_shown_before_is_shown_itself() -> None:
+    fast = tokenizer("{% for m in messages %}{{ m.content }}<|im_end|>{% endfor %}")
+    model = NeuralModel.wrap(network(len(fast)), fast).framed()
+    corpus = Corpus.from_conversations([[{"role": "assistant", "content": "The cat sat ."}], *CONVERSATIONS])
+    (batch,) = model.score(corpus)
+    assert batch.lossy.tolist() == [True, *[False] * 5]
+    ids = fast("The cat sat .<|im_end|>", add_special_tokens=False)["input_ids"]
+    assert batch.segment_events[0] == len(ids) - 1
+    assert batch.scored_bytes()[0] == len("The cat sat .")
+
+
 def test_a_mixture_takes_no_templates() -> None:
     fast = tokenizer()
     model = NeuralModel.wrap(network(len(fast)), fast)

@@ -68,6 +68,7 @@ _COMPARED_WITH_COPY = 200
 _SHOWN_EVERY = 4096
 _OF_WHOLE_SEGMENTS = ("causality", "compression")
 _GIVEN_TEXT = "the text has given text in it, which this level does not show: audit the model on the text without --given"
+_TURNS = "turns come after the conversation before them, which this level does not show: audit the model on plain text"
 _BROKEN_OFF = "the audit ended when the model gave a probability above 1"
 
 
@@ -85,7 +86,8 @@ def audit(
     # model: any object with `vocabulary`, `tokenizer`, `score(segments)` and `log_distribution(context_ids)`, as it is
     # before it has scored the text: what it learned from the text earlier can no longer be seen. It may state a `tolerance`
     # (nats) within which its rows repeat, else 0, and a `context_policy`, else `sentence`.
-    of_whole = set(_OF_WHOLE_SEGMENTS) if isinstance(corpus, Corpus) and (corpus.boundary or corpus.roles) else set()
+    framed = model.context_policy.unit == "conversation"
+    of_whole = set(_OF_WHOLE_SEGMENTS) if framed or (isinstance(corpus, Corpus) and corpus.boundary) else set()
     levels, exhaustive, seed = set(settings.levels) - of_whole, settings.exhaustive, settings.seed
     subject = Subject(model, threads, settings.sum_tolerance)
     copied = untouched_copy(model) if untouched is None and "causality" in levels else ""
@@ -128,7 +130,7 @@ def audit(
     fingerprints = {"model": model.fingerprint, "text": text}
     stated = {"tolerance": subject.tolerance, "context": subject.context, "fingerprints": fingerprints}
     reasons = {level: _BROKEN_OFF if level in levels else NOT_ASKED_FOR for level in LEVELS}
-    reasons |= dict.fromkeys(of_whole & set(settings.levels), _GIVEN_TEXT)
+    reasons |= dict.fromkeys(of_whole & set(settings.levels), _TURNS if framed else _GIVEN_TEXT)
     return Audit(name or subject.label, by_level(checks, reasons), settings.to_dict() | stated, **headline)
 
 

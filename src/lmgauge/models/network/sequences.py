@@ -139,8 +139,10 @@ def lay_turns(
     if policy.framing and template is not None:
         turns = zip(block.turns or (), framed, strict=True)
         is_given &= ends <= np.array([_framing_start(turn, one.before, template) for turn, one in turns], np.int64)[owner]
+    if template is not None:  # nothing is shown before the first token: it is shown, and its bytes go to the next
         firsts = (np.cumsum(counts) - counts)[counts > 0]
-        is_given[firsts] |= ends[firsts] <= begin[firsts]  # nothing is shown before the first token
+        lossy[owner[firsts[~is_given[firsts] & (ends[firsts] > begin[firsts])]]] = True
+        is_given[firsts] = True
     # A character that several tokens share may be the first one's.
     is_text = (ends > begin) & ((begins < stop) | (ends == stop))
     is_behind = (ends > begin) & ~is_text
