@@ -23,7 +23,8 @@ def by_itself(model: LanguageModel) -> LanguageModel:
     """Return the same model, which computes every window by itself; a model without windows as it is."""
     if model.tokens is None or model.options is None:
         return model
-    return model.with_options(replace(model.options, batch_tokens=1))  # type: ignore[attr-defined, no-any-return]
+    alone: LanguageModel = model.with_options(replace(model.options, batch_tokens=1))  # type: ignore[attr-defined]
+    return alone if model.raw is None else alone.framed()
 
 
 def against_itself(
