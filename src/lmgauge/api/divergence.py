@@ -154,8 +154,10 @@ def _last_layer(stored: BaseFile, model: Model | None, scoring: ScoringOptions) 
         where = f"its folder {states.folder} is not here" if states.folder else "it was in memory, or came from a hub"
         raise InputError(f"{path}: needs the output layer of {base}, and {where}; name the model (--model)")
     named = states.folder if model is None else model
-    layer = inputs.loaded(named, replace(scoring, dtype=states.dtype) if isinstance(named, PATHS) else None).last_layer
-    if layer is None or layer.digest != states.output_layer:
+    trusted = scoring.trust_remote_code and model is not None  # nor whose code runs
+    options = replace(scoring, dtype=states.dtype, trust_remote_code=trusted) if isinstance(named, PATHS) else None
+    layer = inputs.loaded(named, options).last_layer
+    if layer is None or (layer.digest, layer.width) != (states.output_layer, states.width):
         raise InputError(
             f"{path}: needs the output layer of {base} in {states.dtype}, and that of "
             f"{named if isinstance(named, PATHS) else named.label} is another; name the model that was stored (--model)"

@@ -18,7 +18,7 @@ from lmgauge import Corpus
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation.divergence import bases as stored_bases
 from lmgauge.evaluation.divergence.base_file import BaseFile, BaseWriter, StateRows
-from lmgauge.models import NeuralModel
+from lmgauge.models import NeuralModel, registry
 from lmgauge.settings import ScoringOptions
 
 torch = pytest.importorskip("torch", reason="the extra neural is not installed")
@@ -143,6 +143,27 @@ def test_what_does_not_fit_is_refused(tokenizer: Any, tmp_path: Path) -> None:
     lmgauge.save_base(base, text, file)
     with pytest.raises(UsageError, match="has no hidden states, so it needs no model"):
         lmgauge.divergence(file, candidate, text, model=base)
+
+
+def test_no_code_runs_of_a_folder_that_only_the_file_names(
+    monkeypatch: pytest.MonkeyPatch, tokenizer: Any, tmp_path: Path
+) -> None:
+    models = pair("gpt2", tokenizer)
+    base, candidate = (saved_folder(one, tokenizer, tmp_path / name) for one, name in zip(models, "bc", strict=True))
+    text, file = Corpus.from_strings(LINES), tmp_path / "a.base"
+    lmgauge.save_base(base, text, file, exact="states")
+    trusted: dict[str, bool] = {}
+    load = registry.open_model
+
+    def noting(path: Any, options: ScoringOptions) -> Any:
+        trusted[str(path)] = options.trust_remote_code
+        return load(path, options)
+
+    monkeypatch.setattr(registry, "open_model", noting)
+    lmgauge.divergence(file, candidate, text, trust_remote_code=True)
+    assert trusted == {str(base): False, str(candidate): True}
+    lmgauge.divergence(file, candidate, text, model=base, trust_remote_code=True)
+    assert trusted == {str(base): True, str(candidate): True}
 
 
 class Odd(torch.nn.Module):
