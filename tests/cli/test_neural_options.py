@@ -356,6 +356,24 @@ def test_divergence(folder: Path, tmp_path: Path) -> None:
     assert isinstance(apart("kn2", "lstm")["kl_ab_nats"]["value"], float)
 
 
+def test_one_checkpoint_in_two_number_formats(folder: Path, tmp_path: Path) -> None:
+    names = [f"{folder / 'gpt2'}:float32", f"{folder / 'gpt2'}:bfloat16"]
+    (item,) = json.loads(ok("divergence", *names, folder / "test.txt", "--json").stdout)
+    assert (item["a"], item["b"]) == ("gpt2:float32", "gpt2:bfloat16")
+    assert 0 < item["kl_ab_nats"]["value"] < 0.01
+    assert item["floor"]["kl_ab_nats"]["value"] < item["kl_ab_nats"]["value"]
+    assert item["fingerprints"]["a"] == load_model(folder / "gpt2", dtype="float32").fingerprint
+    assert item["fingerprints"]["b"] == load_model(folder / "gpt2", dtype="bfloat16").fingerprint
+    shown = ok("divergence", names[0], names[1], folder / "llama", folder / "test.txt").stdout
+    assert "gpt2:bfloat16 is closest to gpt2:float32" in shown
+    assert "noise floor" in shown
+    one, other = json.loads(ok("eval", "-m", names[0], "-m", names[1], folder / "test.txt", "--json", "-o", tmp_path).stdout)
+    assert one["perplexity"] != other["perplexity"]
+    assert json.loads((tmp_path / "gpt2_bfloat16/evaluation.json").read_text())["settings"]["dtype"] == "bfloat16"
+    assert "for checkpoints of networks" in refused("eval", "-m", f"{folder / 'kn2'}:float32", folder / "test.txt")
+    assert "no such model" in refused("eval", "-m", "C:float32", folder / "test.txt")
+
+
 def test_sample(folder: Path) -> None:
     one = ok("sample", "-m", folder / "lstm", "-n", 2, "--max-tokens", 20, "--seed", 5).stdout
     assert one == ok("sample", "-m", folder / "lstm", "-n", 2, "--max-tokens", 20, "--seed", 5).stdout

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+import os
+from typing import Literal, cast, get_args
 
 DEFAULT_SEED = 12345
 """Of everything that is drawn."""
@@ -73,6 +74,19 @@ NORMALIZERS: tuple[NormalizerName, ...] = get_args(NormalizerName)
 FirstToken = Literal["bos", "eos", "uniform", "unscored"]
 SegmentEnd = Literal["eos", "newline", "none"]
 Precision = Literal["auto", "float32", "bfloat16"]
+
+
+def path_and_dtype(name: str) -> tuple[str, Precision | None]:
+    """Return the path of a model and the number format behind it, as one model is named in two; None where there is none.
+
+    >>> path_and_dtype("model/:bfloat16"), path_and_dtype("C:/model")
+    (('model/', 'bfloat16'), ('C:/model', None))
+    """
+    path, _, dtype = name.rpartition(":")
+    known = path and dtype in get_args(Precision) and not os.path.lexists(name)
+    return (path, cast("Precision", dtype)) if known else (name, None)
+
+
 ProtocolName = Literal["hf-guide", "harness", "llama.cpp", "gptq"]
 PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
 """Whose rules of what is scored can be followed; `lmgauge.scores.context_policy` has the rules."""

@@ -14,10 +14,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lmgauge.base.choices import KENLM_ENDINGS, KENLM_MAGIC
+from lmgauge.base.choices import KENLM_ENDINGS, KENLM_MAGIC, path_and_dtype
 from lmgauge.base.declaration import chosen, verb
 from lmgauge.base.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.base.files import local_path
@@ -65,7 +66,8 @@ def load_model(path: str | os.PathLike[str], scoring: ScoringOptions = ScoringOp
     """Load a model.
 
     Args:
-        path: a model's folder, an ARPA or GGUF file, the http(s) address of a completions server, or a name on a hub.
+        path: a model's folder, an ARPA or GGUF file, the http(s) address of a completions server, or a name on a hub; with
+            :float32 or :bfloat16 behind it, in that number format.
         scoring: how the model is to score, as one object.
         fields: its fields by name, e.g. `context=1024, dtype="bfloat16"`: see `ScoringOptions`. They win over the object.
 
@@ -108,7 +110,11 @@ def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> Languag
     if not isinstance(path, (str, os.PathLike)):
         completed(path)
         raise UsageError(f"load_model takes the path of a model; this {type(path).__name__} is a model already")
+    path, dtype = path_and_dtype(os.fspath(path))
+    options = replace(options, dtype=dtype or options.dtype)
     model = _open(path, options)
+    if dtype is not None and (os.path.isfile(path) or not model.takes("dtype")):
+        raise UsageError(f"{path}:{dtype}: a number format is for checkpoints of networks; name {path} without it")
     if options.reserved is not None:
         model = model.with_reserved(options.reserved)
     if isinstance(model, ScoresStrings):
