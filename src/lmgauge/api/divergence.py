@@ -226,5 +226,6 @@ def save_base(
     say_progress("storing")
     notes, chosen = spelled_notes([model], [name]), None if exhaustive else events
     folder = os.path.abspath(base) if isinstance(base, PATHS) and os.path.isdir(base) else ""
-    told: dict[str, Any] = {"name": name, "folder": folder, "notes": notes, "threads": threads}
-    return _save_base(of_events(model), corpus, base_file, storing, events=chosen, **told)
+    return _save_base(
+        of_events(model), corpus, base_file, storing, events=chosen, name=name, folder=folder, notes=notes, threads=threads
+    )
