@@ -150,7 +150,19 @@ NO_RECORDS = {
         "write_clean",
         "write_scores",
     ),
-    *("vega", "figures", "model", "models", "reference", "tokenizer", "template", "percentiles", "audit", "base", "base_file"),
+    *(
+        "vega",
+        "figures",
+        "model",
+        "models",
+        "reference",
+        "tokenizer",
+        "template",
+        "percentiles",
+        "audit",
+        "base",
+        "base_file",
+    ),
     *("run", "runs", "shards", "what", "source", "target"),
 }
 """What names outputs, models, runs, and files that lmgauge writes for itself."""

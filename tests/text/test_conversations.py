@@ -88,6 +88,7 @@ def test_each_turn_of_the_assistant_is_a_segment_and_each_conversation_a_documen
     assert report.notes() == [
         "1 CRLF line ends read as LF",
         "1 turn without content (tool calls): shown, not scored",
+        "1 turn with reasoning in a field of its own: not scored",
         "1 conversation without a turn of the roles that are scored",
     ]
     assert Corpus.from_strings(["the cat"]).roles is None

@@ -20,6 +20,8 @@ from lmgauge.text.cleaning import Place, clean_lines
 from lmgauge.text.segments import Segments, TextReport
 
 _OTHER_NAMES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "model": "assistant", "observation": "tool"}
+REASONING = ("reasoning_content", "thinking", "reasoning")
+"""Members of a message that templates take for what was thought before the content."""
 _KEYS = {"from": "role", "value": "content"}
 
 
@@ -62,6 +64,7 @@ class Conversation:
         own = [Turn(self, at) for at, message in enumerate(self.messages) if message["role"] in roles]
         turns = [turn for turn in own if turn.message["content"] is not None]
         report.turns_without_content += len(own) - len(turns)
+        report.turns_with_reasoning += sum(any(turn.message.get(name) for name in REASONING) for turn in turns)
         report.without_turns += not own
         return turns
 

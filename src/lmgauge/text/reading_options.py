@@ -39,7 +39,7 @@ class ReadingOptions:
         given: field with text that comes before each record; the model sees it, but it is not scored.
         keep: fields or columns to copy into rows; of segments, tokens and words, and whatever reads the run.
         chat: field with the messages of a conversation; each turn of some roles is a segment, its text the content.
-        roles: whose turns of a conversation are segments.
+        roles: whose turns of a conversation are segments; or all.
         as_turn: each segment is one message of this role, in a conversation of its own.
         boundary: cut given text and what follows it into tokens as one text (joint: a token across is scored whole), or
             apart.
@@ -89,9 +89,10 @@ class ReadingOptions:
         for name in chosen(self):
             if name in refused:
                 raise UsageError(f"{'as_turn' if self.chat is None else 'chat'} makes turns of segments: leave out {name}")
+        object.__setattr__(self, "roles", ROLES if tuple(self.roles) == ("all",) else self.roles)
         for role in self.roles or ("",):
             if role not in ROLES:
-                raise UsageError(f"unknown role {role!r}: choose of {', '.join(ROLES)}")
+                raise UsageError(f"unknown role {role!r}: choose of {', '.join(ROLES)}, or all")
 
     def stored(self) -> dict[str, Any]:
         """Return the fields that decide which text is read, by name."""

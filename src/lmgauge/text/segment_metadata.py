@@ -36,7 +36,8 @@ def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[s
     if (fields or options.chat) and plain is not None:
         label, name = next(iter((fields | {CHAT: options.chat}).items()))
         rules = f", or {', '.join(DOCUMENT_RULES)}" if label == DOCUMENT else ""
-        raise UsageError(f"{plain.name}: lines of text have no field {name!r}; use {RECORD_ENDINGS}{rules}")
+        pipe = " (of a pipe: --format jsonl)" if plain.one_shot else ""
+        raise UsageError(f"{plain.name}: lines of text have no field {name!r}; use {RECORD_ENDINGS}{rules}{pipe}")
     return rule, fields
 
 

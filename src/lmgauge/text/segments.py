@@ -224,6 +224,7 @@ class TextReport:
     repeated_ids: int = 0  # records with the id of an earlier one
     given_bytes: int = 0  # bytes of given text, which is shown and not scored
     boundary: Boundary | None = None  # how given text is cut from the segments; None where no text is given
+    turns_with_reasoning: int = 0  # turns to be scored whose thoughts are another member of the message
     turns_without_content: int = 0  # turns to be scored that call tools and say nothing
     without_turns: int = 0  # conversations in which nobody speaks who is to be scored
 
@@ -271,6 +272,8 @@ class TextReport:
             )
         if self.turns_without_content:
             lines.append(f"{_counted(self.turns_without_content, 'turn')} without content (tool calls): shown, not scored")
+        if self.turns_with_reasoning:
+            lines.append(f"{_counted(self.turns_with_reasoning, 'turn')} with reasoning in a field of its own: not scored")
         if self.without_turns:
             lines.append(f"{_counted(self.without_turns, 'conversation')} without a turn of the roles that are scored")
         if self.joined:

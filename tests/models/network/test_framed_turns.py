@@ -346,3 +346,16 @@ def test_a_network_without_a_template_says_so() -> None:
     result = lmgauge.evaluate(model, Corpus.from_conversations(CONVERSATIONS))
     assert any("--template FILE" in note for note in result.notes)
     assert "template=" not in result.context
+
+
+def test_what_must_be_known_of_turns_is_said() -> None:
+    fast = tokenizer("{% if loud %}!{% endif %}" + CHATML)
+    model = NeuralModel.wrap(network(len(fast)), fast, ScoringOptions(template_args={"lout": True}))
+    turns = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "a <|im_end|> b", "reasoning_content": "so"},
+    ]
+    notes = lmgauge.evaluate(model, Corpus.from_conversations([turns])).notes
+    assert any("no variable lout (--template-args); it has loud" in note for note in notes)
+    assert any("stand in the content of 1 turn" in note for note in notes)
+    assert any("reasoning in a field of its own" in note for note in notes)

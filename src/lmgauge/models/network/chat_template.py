@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.files import digest
-from lmgauge.text.conversations import Conversation, Turn
+from lmgauge.text.conversations import REASONING, Conversation, Turn
 
 Place = tuple[int, int]  # of a content in a rendering: its first character, and the one behind it
 _SET_HERE = {"messages", "tools", "documents", "add_generation_prompt"}
-_REASONING = dict.fromkeys(("reasoning_content", "thinking", "reasoning")).keys()
 _MOST_EDGES = 100
 """Most characters of a content that are tried as its first in the rendering, where the template cuts the content."""
 
@@ -73,7 +72,14 @@ class ChatTemplate:
         self.digest = digest(source, "\0", dict(arguments))[:6]
         self._source, self._variables = source, {**tokens, **arguments}
         self._special = re.compile("|".join(map(re.escape, sorted(filter(None, specials), key=len, reverse=True))) or "(?!)")
-        self._has_prompt = "add_generation_prompt" in _compiled(source, name).variables
+        variables = _compiled(source, name).variables
+        self._has_prompt = "add_generation_prompt" in variables
+        self.unused = sorted(arguments.keys() - variables)  # arguments that the template has no variable for
+        self.variables = sorted(variables - _SET_HERE - tokens.keys())
+
+    def names_special(self, content: str) -> bool:
+        """Return True if the name of a special token stands in a content: it is read as that token."""
+        return self._special.search(content) is not None
 
     def behind(self, text: str) -> ChatTemplate:
         """Return the same template with a text before what it writes."""
@@ -237,9 +243,9 @@ def _inside(content: str) -> Place:
 
 def _with_reasoning(message: dict[str, Any]) -> dict[str, Any]:
     # Under each name that templates know, as transformers passes it.
-    if _REASONING.isdisjoint(message):
+    if not any(name in message for name in REASONING):
         return message
-    reasoning = next((message[name] for name in _REASONING if message.get(name) is not None), None)
+    reasoning = next((message[name] for name in REASONING if message.get(name) is not None), None)
     return message if reasoning is None else {"thinking": reasoning, **message, "reasoning_content": reasoning}
 
 

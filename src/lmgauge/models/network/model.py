@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from functools import partial
@@ -21,7 +22,7 @@ from lmgauge.models.network.parallel import Workers, score_in_order
 from lmgauge.models.network.sequences import BlockEvents, NetworkDistributions, block_events, events_in_units, jobs_of_turns
 from lmgauge.models.network.special_tokens import look_around, of_tokens
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.models.network.windows import Layout, template_notes, windows_note
+from lmgauge.models.network.windows import Layout, counted_turns, template_notes, windows_note
 from lmgauge.models.protocol import OF_TEXT, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
@@ -55,7 +56,7 @@ class NetworkModel(ScoresStrings):
         self.tolerance = engine.tolerance
         self.scores_in_units = not policy.runs_on
         self._segments = self._in_windows = 0
-        self._has_turns: set[bool] = set()  # of the blocks scored last
+        self._seen = Counter[str]()  # segments scored last, as `template_notes` counts them
         self.workers: Workers | None = None
 
     @property
@@ -121,7 +122,7 @@ class NetworkModel(ScoresStrings):
             ]
         if self.context_policy.protocol is not None:
             return []
-        notes = template_notes(self.label, self.tokens, self._has_turns)
+        notes = template_notes(self.label, self.tokens, self._seen)
         if self._in_windows:
             without_bos = self.tokens.puts_first == "bos" and not self.context_policy.bos_each
             notes.append(windows_note(self.context_policy, without_bos, self._in_windows, self._segments))
@@ -141,7 +142,7 @@ class NetworkModel(ScoresStrings):
             UsageError: a window does not fit into the memory.
         """
         self._segments = self._in_windows = 0
-        self._has_turns = set()
+        self._seen = Counter[str]()
         threads = thread_count(threads)
         in_groups = partial(events_in_units, tokens=self.tokens, policy=self.context_policy, spans=spans)
         if self.scores_in_units:
@@ -276,7 +277,7 @@ class NetworkModel(ScoresStrings):
             events: of the block.
         """
         jobs: list[Job] = []
-        self._has_turns.add(events.block.turns is not None)
+        self._seen += counted_turns(events.block, self.tokens)
         length = self.context_policy.length
         room = None if length is None else length + 1 - len(self._begin())
         begins = np.cumsum(events.counts) - events.counts

@@ -53,11 +53,11 @@ class BlockEvents:
         sizes = self.before.counts + self.counts
         too_long = np.flatnonzero((self.before.counts > 0) & (sizes > room)) if room is not None else sizes[:0]
         if len(too_long):
-            i = int(too_long[0])
+            i, what = int(too_long[0]), "of given text" if self.kinds is None else "of the conversation before a turn"
             raise InputError(
-                f"{self.block.place(i)}: {self.before.counts[i]:,} tokens of given text and {self.counts[i]:,} to score do "
-                f"not fit into one window of {label}, which has room for {room:,}: shorten the given text, leave the record "
-                "out, or choose a longer --context"
+                f"{self.block.place(i)}: {self.before.counts[i]:,} tokens {what} and {self.counts[i]:,} to score do "
+                f"not fit into one window of {label}, which has room for {room:,}: shorten it, leave the record out, or "
+                "choose a longer --context"
             )
         return self.before.by_segment()
 
@@ -202,7 +202,8 @@ def _framed(block: Segments, i: int, turn: Turn, template: ChatTemplate) -> Fram
     try:
         return template.frame(turn)
     except InputError as error:
-        raise InputError(f"{block.place(i)}: {error}") from error
+        remedy = "leave the record out, or choose a template that takes it (--template FILE)"
+        raise InputError(f"{block.place(i)}: {error}; {remedy}") from error
 
 
 def _contents_lossy(framed: Sequence[FramedTurn], tokens: TokenMap, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -56,7 +56,7 @@ def of_tokens(tokens: TokenMap) -> dict[str, Any]:
     return {
         "set_around_a_text": f"{before} before it, {behind} behind it",
         "special_tokens": {name: _in_words(tokens, [token]) for name, token in ids if token >= 0},
-        "chat_template": tokens.template is not None,
+        "chat_template": "yes" if tokens.template else "none",
     }
 
 

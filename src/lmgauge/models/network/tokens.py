@@ -278,7 +278,7 @@ def chat_template(
         if untold := [token for token in ("bos_token", "eos_token") if token not in known and token in source]:
             raise UsageError(f"{name}: does not tell the {untold[0]} of its chat template: --template-args {untold[0]}=...")
         specials = {*named.values(), *map(str, arguments.values()), *SPECIAL_NAME.findall(source)}
-    where = f"the chat template of {name}" if options.template is None else os.fspath(options.template)
+    where = name if options.template is None else os.fspath(options.template)
     return ChatTemplate(source, name=where, tokens=named, arguments=arguments, specials=specials)
 
 

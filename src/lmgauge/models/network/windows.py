@@ -10,7 +10,8 @@ program only, depend on the sequence's length.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmgauge.base.progress import CountedNote
@@ -18,6 +19,7 @@ from lmgauge.scores.context_policy import PROTOCOLS, ContextPolicy, LayoutName
 
 if TYPE_CHECKING:
     from lmgauge.models.network.tokens import TokenMap
+    from lmgauge.text.segments import Segments
 
 
 class Window(NamedTuple):
@@ -89,15 +91,31 @@ def windows_note(policy: ContextPolicy, without_bos: bool, count: int, total: in
 _WITHOUT_BOS = "; only the first begins with BOS, which this tokenizer puts before a text (--bos-each-window)"
 
 
-def template_notes(label: str, tokens: TokenMap, has_turns: Collection[bool]) -> list[str]:
-    """Return what must be known of a text scored without a chat template."""
-    # has_turns: whether blocks of it were turns of conversations.
-    if False in has_turns and tokens.template is not None:
+def counted_turns(block: Segments, tokens: TokenMap) -> Counter[str]:
+    """Return how many segments of a block are plain text, turns, and turns that name special tokens."""
+    if block.turns is None:
+        return Counter(plain=len(block))
+    template = tokens.framing
+    special = (template is not None and template.names_special(turn.message["content"]) for turn in block.turns)
+    return Counter(turns=len(block), special=sum(special))
+
+
+def template_notes(label: str, tokens: TokenMap, seen: Counter[str]) -> list[str]:
+    """Return what must be known of a text scored in a chat template, or without one."""
+    # seen: how many segments were plain text, turns of conversations, and turns that name special tokens.
+    template = tokens.framing
+    if template is not None:
+        unused = f"{label}: its chat template has no variable {', '.join(template.unused)} (--template-args)"
+        known = f"; it has {', '.join(template.variables)}" if template.variables else ""
+        turns = f"{seen['special']:,} turn{'s' * (seen['special'] != 1)}"
+        special = f"{label}: names of special tokens stand in the content of {turns}, and are read as those tokens"
+        return [*[unused + known] * bool(template.unused), *[special] * bool(seen["special"])]
+    if seen["plain"] and tokens.template is not None:
         return [
             f"{label} has a chat template, and text without it is not what it is used for: frame conversations with --chat "
             "FIELD, plain text with --as-turn assistant"
         ]
-    if True in has_turns and tokens.framing is None and tokens.template is None and not tokens.trained_here:
+    if seen["turns"] and tokens.template is None and not tokens.trained_here:
         return [
             f"{label} has no chat template: it scores what is said in a turn as text, without the conversation before it; "
             "give it one with --template FILE"
