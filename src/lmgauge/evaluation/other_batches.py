@@ -32,8 +32,8 @@ def against_itself(
     segments: Iterable[Segments],
     reduction: PairReduction,
     *,
-    events: Events | None,
-    threads: int | None,
+    events: Events | None = None,
+    threads: int | None = None,
 ) -> Iterator[tuple[Segments, ScoreBatch, ScoreBatch, Columns]]:
     """Yield each block with what `reduce_pair` yields of it: the model in its own batches, and window by window."""
     # The first are held in memory: an engine that has one context cannot compute both in turns.
