@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from lmgauge.api import inputs
 from lmgauge.api.inputs import PATHS, Model, Models, PathLike, Text
 from lmgauge.base.declaration import verb
-from lmgauge.base.errors import UsageError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.option_numbers import Count
 from lmgauge.evaluation.options import DEFAULT_EVENTS, StoringSettings
 from lmgauge.settings import DivergenceSettings, ReadingOptions, ScoringOptions
@@ -19,6 +20,7 @@ from lmgauge.settings import DivergenceSettings, ReadingOptions, ScoringOptions
 if TYPE_CHECKING:
     from lmgauge.evaluation.divergence.base_file import BaseFile
     from lmgauge.results import CandidateDivergences, Divergence, SavedBase
+    from lmgauge.scores.distributions.stored_rows import LastLayer
 
 
 @overload
@@ -35,6 +37,7 @@ def divergence(
     *,
     train: Text | None = None,
     output: PathLike | None = None,
+    model: Model | None = None,
     settings: DivergenceSettings = DivergenceSettings(),
     reading: ReadingOptions = ReadingOptions(),
     scoring: ScoringOptions = ScoringOptions(),
@@ -54,6 +57,8 @@ def divergence(
         train: training text, for slices by how often words occur in it; may be several.
         output: with all events: a folder for the candidate's run, as of eval; several: one each in it. Rows have KL from the
             base and its log-probability, nats, in the columns `kl` and `base_logprob`.
+        model: the model of a base that was stored as hidden states, if it is not where it was; only its output layer is
+            used.
         settings: which events are looked at, and what is kept.
         reading: how the text is read.
         scoring: how models named by a path score.
@@ -73,6 +78,7 @@ def divergence(
         lmgauge divergence base.gguf q8.gguf q4.gguf test.txt
         lmgauge divergence base/ test.txt --save-base base.parquet
         lmgauge divergence base.parquet q8/ q4/ test.txt
+        lmgauge divergence base/ test.txt --save-base base.parquet --exact states
         lmgauge divergence kn5/ kn5-pruned/ test.txt --exhaustive --json | jq .[0].kl_ab_nats
 
     Example:
@@ -95,6 +101,8 @@ def divergence(
     from lmgauge.scores.distributions.blocks import of_events
 
     candidates = inputs.listed(candidate)
+    if model is not None and not (isinstance(base, BaseFile) or is_parquet(base)):
+        raise UsageError("model: is for a stored base of hidden states, and the base is a model itself; leave it out")
     if not candidates:
         raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
     corpus, training = inputs.corpus_of(text, reading), None if train is None else inputs.corpus_of(train)
@@ -109,6 +117,7 @@ def divergence(
             again = "add --exhaustive" + ("" if stored is None else " where the base is stored")
             raise UsageError(f"a run has all events of a text: with -o (output) {again}")
         inputs.refuse_output(output, models, corpus, None if stored is None else stored.path)
+        layer = None if stored is None else _last_layer(stored, model, scoring)
         loaded = inputs.load_models(models, scoring, corpus)
         names = model_names(models, loaded)
         notes = of_models.spelled_notes(loaded, names)
@@ -119,7 +128,7 @@ def divergence(
         if stored is None:
             called = [os.fspath(one) if isinstance(one, PATHS) else one.label for one in models]
             first, *views = over_common_tokens(loaded, called)  # messages name paths, where there are any
-        against = AskedBase(first, names[0], loaded[0]) if stored is None else StoredBase(stored)
+        against = AskedBase(first, names[0], loaded[0]) if stored is None else StoredBase(stored, layer)
         words = None if training is None else partial(training_words, training, settings.threads)
         of_candidates = names[len(own) :]
         writing = nullcontext() if output is None else CandidateRuns(output, loaded[len(own) :], of_candidates, corpus)
@@ -132,6 +141,28 @@ def divergence(
                 runs.evaluate(scoring)
     several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
     return result if several else result[0]
+
+
+def _last_layer(stored: BaseFile, model: Model | None, scoring: ScoringOptions) -> LastLayer | None:
+    # What makes distributions of the hidden states of a stored base; None where it has distributions.
+    states, path, base = stored.header.states, stored.path, stored.header.model
+    if states is None:
+        if model is not None:
+            raise UsageError(f"model: {path} has no hidden states, so it needs no model; leave it out")
+        return None
+    if model is None and not os.path.isdir(states.folder):  # a file is not to say what is fetched from elsewhere
+        where = f"its folder {states.folder} is not here" if states.folder else "it was in memory, or came from a hub"
+        raise InputError(f"{path}: needs the output layer of {base}, and {where}; name the model (--model)")
+    named = states.folder if model is None else model
+    trusted = scoring.trust_remote_code and model is not None  # nor whose code runs
+    options = replace(scoring, dtype=states.dtype, trust_remote_code=trusted) if isinstance(named, PATHS) else None
+    layer = inputs.loaded(named, options).last_layer
+    if layer is None or (layer.digest, layer.width) != (states.output_layer, states.width):
+        raise InputError(
+            f"{path}: needs the output layer of {base} in {states.dtype}, and that of "
+            f"{named if isinstance(named, PATHS) else named.label} is another; name the model that was stored (--model)"
+        )
+    return layer
 
 
 @verb
@@ -194,4 +225,7 @@ def save_base(
     (model,), (name,) = inputs.named_models([base], scoring, corpus)
     say_progress("storing")
     notes, chosen = spelled_notes([model], [name]), None if exhaustive else events
-    return _save_base(of_events(model), corpus, base_file, storing, events=chosen, name=name, notes=notes, threads=threads)
+    folder = os.path.abspath(base) if isinstance(base, PATHS) and os.path.isdir(base) else ""
+    return _save_base(
+        of_events(model), corpus, base_file, storing, events=chosen, name=name, folder=folder, notes=notes, threads=threads
+    )

@@ -13,8 +13,9 @@ DEFAULT_SEED = 12345
 DEFAULT_BASE_TOP, DEFAULT_BASE_SAMPLES = 64, 256
 """Of a stored base: how many of the most probable tokens, and draws from the rest for each unit of its probability."""
 
-BaseType = Literal["float32", "bfloat16"]
-"""In which whole distributions can be stored."""
+StoredType = Literal["float32", "bfloat16"]
+BaseType = Literal[StoredType, "states"]
+"""As what whole distributions can be stored: of a network also as the hidden states that its output layer makes them of."""
 
 SAMPLE_SIZE = 20_000
 """Of a group of documents, for percentiles."""

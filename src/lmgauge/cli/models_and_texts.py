@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.membership.membership import Membership
     from lmgauge.report.blocks import Document
 
-_OF_COMPARING = ("top_k", "train", "examples", "output", "details", "llama_cpp", "html")
+_OF_COMPARING = ("top_k", "train", "examples", "output", "model", "details", "llama_cpp", "html")
 
 
 def model_among(texts: Sequence[str]) -> str | None:

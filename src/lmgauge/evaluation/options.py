@@ -237,7 +237,8 @@ class StoringSettings:
         base_top: with --save-base: most probable tokens of each event to store.
         base_samples: with --save-base: tokens to draw from the rest, for each unit of its probability; more draws give
             narrower bounds.
-        exact: with --save-base: store whole distributions, in this type.
+        exact: with --save-base: store whole distributions, in this type; or the hidden states that the output layer of a
+            network makes them of, which are far shorter.
         seed: same seed, same draws.
 
     Raises:

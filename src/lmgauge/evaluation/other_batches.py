@@ -23,19 +23,24 @@ def by_itself(model: LanguageModel) -> LanguageModel:
     """Return the same model, which computes every window by itself; a model without windows as it is."""
     if model.tokens is None or model.options is None:
         return model
-    alone = model.with_options(replace(model.options, batch_tokens=1))  # type: ignore[attr-defined]
-    return alone if model.raw is None else alone.framed()  # type: ignore[no-any-return]
+    alone: LanguageModel = model.with_options(replace(model.options, batch_tokens=1))  # type: ignore[attr-defined]
+    return alone if model.raw is None else alone.framed()
 
 
 def against_itself(
-    model: LanguageModel, segments: Iterable[Segments], reduction: PairReduction, *, events: Events | None = None
+    model: LanguageModel,
+    segments: Iterable[Segments],
+    reduction: PairReduction,
+    *,
+    events: Events | None,
+    threads: int | None,
 ) -> Iterator[tuple[Segments, ScoreBatch, ScoreBatch, Columns]]:
     """Yield each block with what `reduce_pair` yields of it: the model in its own batches, and window by window."""
     # The first are held in memory: an engine that has one context cannot compute both in turns.
     own, whole, alone = tee(segments, 3)
     one_by_one = (block.part(i, i + 1) for block in alone for i in range(len(block)))
-    parts = distributions_of(by_itself(model), one_by_one, events=events, spans=False)
-    for block, one in zip(own, distributions_of(model, whole, events=events), strict=True):
+    parts = distributions_of(by_itself(model), one_by_one, events=events, spans=False, threads=threads)
+    for block, one in zip(own, distributions_of(model, whole, events=events, threads=threads), strict=True):
         held = [ready(tile.xp.asarray(tile.logprob, copy=True), None, tile.targets) for tile in one.tiles()]
         again = chain.from_iterable(part.tiles() for part in islice(parts, len(block)))
         pairs = together(iter(held), again)

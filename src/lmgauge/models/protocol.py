@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lmgauge.models.network.tokens import TokenMap
     from lmgauge.models.network.torch.journal import Journal
     from lmgauge.models.segment_scores import SegmentTotals
+    from lmgauge.scores.distributions.stored_rows import LastLayer
     from lmgauge.text.segments import Segments
     from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
@@ -179,6 +180,11 @@ class Traits(Protocol):
 
     def special_tokens(self, block: Segments) -> tuple[str, list[str], list[str]] | None:
         """Return what a network sees of the first segment of a block, faults, and what may be a fault; else None."""
+        return None
+
+    @default
+    def last_layer(self) -> LastLayer | None:
+        """What makes distributions of a network's last hidden states; None where its last step is not known apart."""
         return None
 
     @default

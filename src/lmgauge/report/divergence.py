@@ -389,6 +389,8 @@ def _notes(storage: Storage) -> Iterator[str]:
 
 
 def _what(stored: str, top: int, samples: int) -> str:
+    if stored == "states":
+        return "the last hidden states, of which the output layer makes whole distributions"
     if stored != "top":
         return f"all log-probabilities, {stored}"
     return f"the {top:,} most probable tokens, and draws from the rest, {samples:,} for a probability of 1"

@@ -11,7 +11,16 @@ import numpy as np
 from tests.scores.distributions.stored import random_logprob, tile
 
 from lmgauge.base.errors import InputError
-from lmgauge.evaluation.divergence.base_file import BaseFile, BaseHeader, Rows, to_table, whole_rows, writing_base
+from lmgauge.evaluation.divergence.base_file import (
+    BaseFile,
+    BaseHeader,
+    Rows,
+    StateRows,
+    StatesHeader,
+    to_table,
+    whole_rows,
+    writing_base,
+)
 from lmgauge.scores.distributions.stored_rows import possible_tokens, stored_rows
 
 VOCABULARY, EVENTS = 40, 12
@@ -38,6 +47,7 @@ def header_of(stored: str = "top", /, **changes: object) -> BaseHeader:
         "seed": 3,
         "ruled_out": (39,),
         "lmgauge": "0",
+        "states": StatesHeader(6, "bfloat16", "d" * 64, "") if stored == "states" else None,
     }
     return BaseHeader(**(values | changes))  # type: ignore[arg-type]
 
@@ -51,6 +61,11 @@ def logprobs() -> np.ndarray:
 def rows_of(stored: str = "top") -> Rows:
     """Return rows of a kind."""
     assert not possible_tokens(tile(logprobs()))[39]
+    if stored == "states":
+        whole = rows_of("float32")
+        values = (np.arange(6 * EVENTS) / 4).reshape(EVENTS, 6).astype(np.float32)  # bfloat16 has all of them
+        values[3] = np.nan
+        return StateRows(whole.token, whole.kind, whole.logprob, whole.mass, values)
     return stored_rows(tile(logprobs()), 0, 4, 16, 3) if stored == "top" else whole_rows(tile(logprobs()))
 
 

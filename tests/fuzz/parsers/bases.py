@@ -19,7 +19,7 @@ from tests.fuzz.mutations import changed_value, drawn_number
 from tests.fuzz.table import Attempt
 
 TEXTS = ["the cat sat", "the dog", "a cat sat on the mat"]
-KINDS = ("top", "float32", "bfloat16")
+KINDS = ("top", "float32", "bfloat16", "states")
 
 
 def prepare(folder: Path) -> Attempt:

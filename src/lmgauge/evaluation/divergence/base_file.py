@@ -17,14 +17,14 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.choices import BaseType
+from lmgauge.base.choices import BaseType, StoredType
 from lmgauge.base.decoding import Meta, Whole, decode
 from lmgauge.base.errors import InputError
 from lmgauge.base.files import writing
 from lmgauge.base.json_text import from_json
 from lmgauge.base.paths import open_reading
 from lmgauge.records.parquet_files import open_parquet
-from lmgauge.scores.distributions.stored_rows import BaseRows, StoredRows, draws_of
+from lmgauge.scores.distributions.stored_rows import BaseRows, LastLayer, StoredRows, draws_of
 from lmgauge.scores.distributions.tile import LOWEST, Tile, as_numpy, ready
 from lmgauge.scores.table import EOS_KIND, TOKEN
 from lmgauge.work.manifest import UNSEALED, check_seal, seal
@@ -42,8 +42,19 @@ _COMPRESSION = 9
 _GROUP_VALUES = 1 << 20  # of the longest column of a row group
 _MOST_VOCABULARY = 1 << 24
 MOST_RULED_OUT = 1 << 12
+_LISTS = ("_ids", "logprobs", "states")  # how the names of columns end that are lists
 
 Stored = Literal["top"] | BaseType
+
+
+@dataclass(frozen=True, slots=True)
+class StatesHeader:
+    """What a base file says of the hidden states that it holds in place of distributions."""
+
+    width: Annotated[int, Meta(ge=1, le=1 << 20)]
+    dtype: StoredType
+    output_layer: str  # digest of what makes distributions of them
+    folder: str  # where the model was, as a full path; empty if it was in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,7 @@ class BaseHeader:
     total_events: Whole
     segments: Whole
     total_segments: Whole
-    stored: Stored  # "top", or the type of whole distributions
+    stored: Stored  # "top", or what whole distributions are stored as
     top: Whole  # how many of the most probable tokens are stored for each event; 0 where all are
     # how many tokens were drawn from the rest for each unit of its probability
     samples: Annotated[int, Meta(ge=0, le=1 << 20)]
@@ -70,6 +81,7 @@ class BaseHeader:
     # ids, ascending, of tokens that cannot come at any stored event, such as `<s>`; all, or none of too many
     ruled_out: Annotated[tuple[Whole, ...], Meta(max_length=MOST_RULED_OUT)]
     lmgauge: str  # version of the program that wrote it
+    states: StatesHeader | None = None  # where they are stored
 
     @property
     def schema(self) -> pa.Schema:
@@ -82,12 +94,15 @@ class BaseHeader:
             columns |= {"top_ids": pa.list_(pa.uint32()), "top_logprobs": pa.list_(pa.float32())}
             columns |= {"drawn_ids": pa.list_(pa.uint32()), "drawn_logprobs": pa.list_(pa.float32())}
         else:
-            columns["logprobs"] = pa.list_(pa.float32() if self.stored == "float32" else pa.uint16())
+            name, dtype = ("logprobs", self.stored) if self.states is None else ("states", self.states.dtype)
+            columns[name] = pa.list_(pa.float32() if dtype == "float32" else pa.uint16())
         return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
 
     @property
     def widest(self) -> int:
         """Return how many values of one column a row can have."""
+        if self.states is not None:
+            return self.states.width
         return max(self.top, self.samples + 1) if self.stored == "top" else self.vocabulary_size
 
     @property
@@ -119,7 +134,33 @@ class WholeRows(BaseRows):
         return ready(normal, None, self.token.astype(np.int64))
 
 
-Rows = StoredRows | WholeRows
+@dataclass(frozen=True, slots=True, eq=False)
+class ComputedRows(WholeRows):
+    """Whole distributions at consecutive events that an output layer has just made of hidden states."""
+
+    logprobs: Any  # float32 [n, vocabulary] of torch
+    p: Any  # the same as probabilities
+
+    def tile(self) -> Tile:
+        return ready(self.logprobs.clip(min=LOWEST), self.p, self.token.astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateRows(BaseRows):
+    """The hidden states that an output layer makes the distributions at consecutive events of."""
+
+    states: NDArray[np.float32]  # float32 [n, width]; NaN where nothing is shown before an event
+
+    def computed(self, layer: LastLayer) -> Iterator[ComputedRows]:
+        """Yield the rows with their distributions, a few at a time."""
+        done = 0
+        for logprob, p in layer.distributions(self.states):
+            part = self.part(done, done + len(p))
+            yield ComputedRows(part.token, part.kind, part.logprob, part.mass, logprob, p)
+            done += len(p)
+
+
+Rows = StoredRows | WholeRows | StateRows
 
 
 def whole_rows(tile: Tile) -> WholeRows:
@@ -131,6 +172,14 @@ def whole_rows(tile: Tile) -> WholeRows:
     rounded = np.where(logprobs < LOWEST / 2, -np.inf, np.minimum(logprobs - log_mass, 0.0)).astype(np.float32)
     kind = np.full(len(tile), TOKEN, np.uint8)
     return WholeRows(tile.targets.astype(np.uint32), kind, tile.of_targets(), mass, rounded)
+
+
+def state_rows(tile: Tile, width: int) -> StateRows:
+    """Return what the distributions of a tile are made of, as rows, all events as ordinary tokens."""
+    states = np.full((len(tile), width), np.nan, np.float32) if tile.states is None else tile.states.float().cpu().numpy()
+    kind = np.full(len(tile), TOKEN, np.uint8)
+    mass = as_numpy(tile.xp.sum(tile.p, axis=1))
+    return StateRows(tile.targets.astype(np.uint32), kind, tile.of_targets(), mass, states)
 
 
 def bfloat16_bits(values: NDArray[np.float32]) -> NDArray[np.uint16]:
@@ -153,7 +202,7 @@ def to_table(rows: Rows, header: BaseHeader) -> pa.Table:
         # A row has as many values as the array is wide, or as many as draws: draws [2, 0, 1] -> bounds [0, 2, 2, 3].
         sizes = np.full(len(rows), values.shape[1]) if values.ndim == 2 else rows.draws  # type: ignore[union-attr]
         bounds = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
-        values = bfloat16_bits(values) if header.stored == "bfloat16" else values
+        values = bfloat16_bits(values) if pa.types.is_uint16(field.type.value_type) else values
         flat = values.ravel().astype(field.type.value_type.to_pandas_dtype())
         columns.append(pa.ListArray.from_arrays(pa.array(bounds), pa.array(flat), type=field.type))
     return pa.Table.from_arrays(columns, schema=schema)
@@ -164,14 +213,19 @@ def from_table(table: pa.Table, header: BaseHeader) -> Rows:
     columns = {name: table[name].combine_chunks() for name in table.schema.names}
     for name, column in columns.items():
         _require(not column.null_count, f"column {name!r} has rows without a value")
-    plain = {name: _numbers(column) for name, column in columns.items() if not name.endswith(("_ids", "logprobs"))}
+    plain = {name: _numbers(column) for name, column in columns.items() if not name.endswith(_LISTS)}
     _require((plain["token"] < header.vocabulary_size).all(), "a token is not in the vocabulary")
     _require((plain["kind"] <= EOS_KIND).all(), "a kind is unknown")  # of events only: nothing is spelled in a base
     if header.stored != "top":
-        values = _list(columns, "logprobs", np.full(len(table), header.vocabulary_size))
-        if header.stored == "bfloat16":
+        name = table.schema.names[-1]
+        values = _list(columns, name, np.full(len(table), header.widest))
+        if values.dtype == np.uint16:
             values = (values.astype(np.uint32) << 16).view(np.float32)
-        return WholeRows(**plain, logprobs=values.reshape(len(table), header.vocabulary_size))
+        values = values.reshape(len(table), header.widest)
+        if header.states is None:
+            return WholeRows(**plain, logprobs=values)
+        _require(np.isfinite(values[~np.isnan(values).all(axis=1)]).all(), "a hidden state is not finite")
+        return StateRows(**plain, states=values)
     tail_mass = plain["tail_mass"]
     _require(((tail_mass >= 0) & (tail_mass <= 1)).all(), "a mass is not between 0 and 1")
     draws, fixed = draws_of(tail_mass, header.samples), np.full(len(table), header.top)
@@ -233,7 +287,7 @@ class BaseWriter:
 
         self.header = header  # may change until the end in all but what the columns come of
         self._waiting = header.schema.empty_table()
-        lists = [f"{name}.list.element" for name in header.schema.names if name.endswith(("_ids", "logprobs"))]
+        lists = [f"{name}.list.element" for name in header.schema.names if name.endswith(_LISTS)]
         self.parquet = pq.ParquetWriter(
             file,
             header.schema,
@@ -263,6 +317,8 @@ class BaseWriter:
         if len(self._waiting):
             self._write_group(len(self._waiting))
         header = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(self.header)
+        if self.header.states is None:
+            del header["states"]
         self.parquet.add_key_value_metadata({METADATA_KEY: json.dumps(header).encode(), SEAL_KEY: UNSEALED})
         self.parquet.close()
 
@@ -331,6 +387,8 @@ def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
     header = decode(values, BaseHeader, path, "a base file", _AGAIN)
     if any(one >= other for one, other in pairwise((*header.ruled_out, header.vocabulary_size))):
         raise ValueError("the tokens that cannot come are not ids in order")
+    if (header.stored == "states") != (header.states is not None):
+        raise ValueError("it does not say what hidden states it holds")
     return header
 
 

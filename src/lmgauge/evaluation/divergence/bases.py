@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,11 @@ from lmgauge.evaluation.divergence.base_file import (
     BaseHeader,
     BaseWriter,
     Rows,
+    StateRows,
+    StatesHeader,
     WholeRows,
     from_table,
+    state_rows,
     to_table,
     whole_rows,
     writing_base,
@@ -35,13 +39,15 @@ from lmgauge.scores.distributions.blocks import Events, distributions_of
 from lmgauge.scores.distributions.pairs import Divergences
 from lmgauge.scores.distributions.reduce import joined, no_events, reduce_pair
 from lmgauge.scores.distributions.reductions import Columns
-from lmgauge.scores.distributions.stored_rows import StoredDivergences, possible_tokens, stored_rows
+from lmgauge.scores.distributions.stored_rows import LastLayer, StoredDivergences, StoredRows, possible_tokens, stored_rows
 from lmgauge.scores.distributions.tile import Tile
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
+
+_STATE_TILES = 256  # whose states are written together
 
 Compared = Iterator[tuple[ScoreBatch, ScoreBatch, Columns]]
 """Of each block the rows of base and candidate, and the columns of their divergences; as `reduce_pair` gives them."""
@@ -104,8 +110,9 @@ class StoredBase:
     models: Sequence[LanguageModel] = ()
     rounding: Sequence[LanguageModel] = ()
 
-    def __init__(self, file: BaseFile) -> None:
-        self._file, self.header = file, file.header
+    def __init__(self, file: BaseFile, layer: LastLayer | None = None) -> None:
+        # layer: what makes distributions of hidden states, where these are stored.
+        self._file, self.header, self._layer = file, file.header, layer
         own = self.header
         how = own.stored if own.stored != "top" else f"top={own.top},samples={own.samples}"
         self.facts = ModelFacts(own.model, own.model, own.model_fingerprint, own.context, stored=how)
@@ -156,12 +163,15 @@ class StoredBase:
             own: dict[str, Any] = {"logprob_a": stored.logprob, "logprob_b": tile.of_targets(), "kind": stored.kind}
             if isinstance(stored, WholeRows):
                 return own | dict(Divergences(top_k)(stored.tile(), tile)) | {"mass_a": stored.mass}
+            assert isinstance(stored, StoredRows)
             return own | StoredDivergences(top_k, header.ruled_out)(stored, tile)
 
-        cursor, no_rows = _Cursor(self._file), from_table(header.schema.empty_table(), header)
+        cursor = _Cursor(self._file, self._layer)
         for block in distributions_of(candidate, text, events=sample.events, threads=threads):
             at_a_time = thread_count(threads) if block.parallel else 1
-            columns = joined(look, cursor.beside(block.tiles()), (no_rows, no_events(block)), at_a_time)
+            nothing = no_events(block)
+            no_rows = from_table(header.schema.empty_table(), header) if header.stored == "top" else whole_rows(nothing)
+            columns = joined(look, cursor.beside(block.tiles()), (no_rows, nothing), at_a_time)
             batch = block.finish(columns.pop("logprob_b"))
             if not np.array_equal(columns.pop("kind"), batch.kind):
                 raise cursor.other_events()
@@ -179,8 +189,8 @@ Base = AskedBase | StoredBase
 class _Cursor:
     """The rows of a base file, some at a time."""
 
-    def __init__(self, base: BaseFile) -> None:
-        self._base, self._groups = base, base.rows()
+    def __init__(self, base: BaseFile, layer: LastLayer | None) -> None:
+        self._base, self._groups = base, _computed(base.rows(), layer)
         self._rows: Rows | None = None  # that were read and not taken yet
 
     def beside(self, tiles: Iterable[Tile]) -> Iterator[tuple[Rows, Tile]]:
@@ -213,6 +223,15 @@ class _Cursor:
         )
 
 
+def _computed(groups: Iterable[Rows], layer: LastLayer | None) -> Iterator[Rows]:
+    # Rows as they are stored, hidden states as the distributions that they stand for.
+    for rows in groups:
+        if isinstance(rows, StateRows) and layer is not None:
+            yield from rows.computed(layer)
+        else:
+            yield rows
+
+
 def ranks_of(settings: DivergenceSettings) -> tuple[int, ...]:
     """Return for which k the k most probable tokens are compared: 1, and those that were chosen."""
     return tuple(sorted({1, *settings.ranks}))
@@ -237,12 +256,15 @@ def save_base(
     *,
     events: int | None,
     name: str | None = None,
+    folder: str = "",
     notes: Sequence[str] = (),
     threads: int | None = None,
 ) -> SavedBase:
     """Store what a model predicts at the events of a text."""
+    # folder: of the model, where it has one.
     sample = draw((base,), corpus, events, settings.seed)
-    with writing_base(path, header_of(base, settings, name=name or base.label, asked_events=events)) as writer:
+    header = header_of(base, settings, name=name or base.label, asked_events=events, folder=folder)
+    with writing_base(path, header) as writer:
         said = partial(sample.say, "stored")
         write_base(writer, base, sample, events=sample.events, threads=threads, said=said)
         stored = writer.header
@@ -256,9 +278,17 @@ def save_base(
     return SavedBase(path=Path(path), file_bytes=os.path.getsize(path), fingerprints=prints, notes=notes, **same)
 
 
-def header_of(base: LanguageModel, settings: StoringSettings, *, name: str, asked_events: int | None) -> BaseHeader:
+def header_of(
+    base: LanguageModel, settings: StoringSettings, *, name: str, asked_events: int | None, folder: str = ""
+) -> BaseHeader:
     """Return the header of a base file of which nothing is written yet."""
     size, exact = len(base.vocabulary), settings.exact
+    layer = base.last_layer if exact == "states" else None
+    if exact == "states" and layer is None:
+        raise UsageError(
+            f"exact states: {name} has no hidden states that one known product makes its distributions of; store "
+            "float32 or bfloat16, or leave out exact"
+        )
     return BaseHeader(
         model=name,
         model_fingerprint=base.fingerprint,
@@ -278,6 +308,7 @@ def header_of(base: LanguageModel, settings: StoringSettings, *, name: str, aske
         seed=settings.seed,
         ruled_out=(),
         lmgauge=__version__,
+        states=None if layer is None else StatesHeader(layer.width, layer.dtype, layer.digest, folder),
     )
 
 
@@ -298,26 +329,39 @@ def write_base(
     def store(numbered: tuple[int, Tile]) -> Rows:
         first, tile = numbered
         ruled_out[possible_tokens(tile)] = False
+        if header.states is not None:
+            return state_rows(tile, header.states.width)
         if header.stored != "top":
             return whole_rows(tile)
         return stored_rows(tile, first, header.top, header.samples, header.seed)
 
     for block in distributions_of(model, segments, events=events, spans=False, threads=threads):
         parallel = thread_count(threads) if block.parallel else 1
-        parts = list(map_in_order(store, _numbered(block.tiles(), done), parallel))
-        batch = block.finish(np.concatenate([part.logprob for part in parts]) if parts else None)
+        parts = map_in_order(store, _numbered(block.tiles(), done), parallel)
+        if header.states is None:
+            whole = list(parts)
+            batch = block.finish(np.concatenate([part.logprob for part in whole]) if whole else None)
+            groups = iter([whole] if whole else [])
+        else:  # a network tells kinds before it computes, so that no more than a few states are in memory
+            batch, groups = block.finish(None), iter(partial(_next_few, parts), [])
         of_segments += len(batch.segments)
-        if not parts:
-            continue
-        rows = type(parts[0]).joined(parts)  # type: ignore[arg-type]
-        if not np.isfinite(rows.mass).all():
-            raise InputError(f"{model.label}: returned a value that is not a log-probability; see lmgauge audit")
-        writer.write(to_table(replace(rows, kind=batch.kind, logprob=batch.logprob), header))
-        done += len(rows)
-        said(done)
+        begin = done
+        for some in groups:
+            rows = type(some[0]).joined(some)  # type: ignore[arg-type]
+            if not np.isfinite(rows.mass).all():
+                raise InputError(f"{model.label}: returned a value that is not a log-probability; see lmgauge audit")
+            own = slice(done - begin, done - begin + len(rows))
+            logprob = batch.logprob[own] if header.states is None else rows.logprob
+            writer.write(to_table(replace(rows, kind=batch.kind[own], logprob=logprob), header))
+            done += len(rows)
+            said(done)
     few = np.count_nonzero(ruled_out) <= MOST_RULED_OUT
     never = tuple(np.flatnonzero(ruled_out).tolist()) if few else ()
     writer.header = replace(header, events=done, segments=of_segments, ruled_out=never)
+
+
+def _next_few(parts: Iterator[Rows]) -> list[Rows]:
+    return list(islice(parts, _STATE_TILES))
 
 
 def _numbered(tiles: Iterable[Tile], first: int) -> Iterator[tuple[int, Tile]]:

@@ -126,7 +126,8 @@ class _Measured:
         most = max(1, min(_FLOOR_EVENTS, _FLOOR_BYTES // (4 * len(model.vocabulary))))
         drawn = draw([model], self.sample, most, self.settings.seed)  # type: ignore[arg-type]
         few = replace(drawn, events=np.arange(most))
-        pairs = against_itself(model, few, Divergences(ranks_of(self.settings)), events=few.events)
+        reduction, threads = Divergences(ranks_of(self.settings)), self.settings.threads
+        pairs = against_itself(model, few, reduction, events=few.events, threads=threads)
         events = collect(starmap(PairRows, pairs), (self.base.facts.name, FLOOR))
         itself = replace(self, sample=few, settings=replace(self.settings, examples=0), notes=())
         return itself.result(model, FLOOR, events, KlSlices(self.corpus))

@@ -292,7 +292,8 @@ class SavedBase(Tabled):
         path: the file.
         model: the base.
         events, total_events, segments, total_segments: stored, and in the text.
-        stored: "top", "float32" or "bfloat16": the most probable tokens and draws from the rest, or whole distributions.
+        stored: "top": the most probable tokens and draws from the rest; "float32" or "bfloat16": whole distributions;
+            "states": the hidden states that the output layer makes them of.
         top: how many most probable tokens of each event.
         samples: tokens drawn from the rest for each unit of its probability.
         file_bytes: length of the file.

@@ -69,12 +69,12 @@ class Engine(Protocol):
 
     def distributions(
         self, jobs: Sequence[Job], rows: NDArray[np.int64], wanted: NDArray[np.bool_]
-    ) -> Iterator[tuple[Any, Any]]:
+    ) -> Iterator[tuple[Any, Any, Any]]:
         """Yield natural log-probabilities and probabilities of all tokens at the targets of jobs, a few at a time."""
         # jobs: in the order of the events; rows: int64 [vocabulary], the row of the output layer that predicts each token;
         # -1 for none; wanted: bool [targets of all jobs], which of them to look at.
         # -> two arrays [m, vocabulary] of NumPy or torch: m targets in order; what cannot come has -inf and 0. The second
-        # is None where probabilities are not at hand.
+        # is None where probabilities are not at hand. The third is what the output layer makes them of, [m, width], or None.
         ...
 
     def log_distribution(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:

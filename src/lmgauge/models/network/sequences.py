@@ -329,7 +329,7 @@ class NetworkDistributions(BlockDistributions):
         at = done = 0
         with model.engine.threads(self._threads):
             pieces = model.engine.distributions(self._jobs, model.tokens.predicted_ids, asked)
-            for logprob, p in pieces:
+            for logprob, p, states in pieces:
                 places = computed[done : done + len(logprob)]
                 done += len(places)
                 # places [1, 2, 4] -> bounds [0, 2, 3]: two tiles, and the distribution that is the same before each.
@@ -337,13 +337,15 @@ class NetworkDistributions(BlockDistributions):
                 for part in starmap(slice, pairwise(bounds)):
                     first, last = int(places[part][0]), int(places[part][-1]) + 1
                     yield from (ready(same, None, targets[i : i + 1]) for i in range(at, first))
-                    yield ready(logprob[part].clip(min=LOWEST), None if p is None else p[part], targets[first:last])
+                    tile = ready(logprob[part].clip(min=LOWEST), None if p is None else p[part], targets[first:last])
+                    tile.states = None if states is None else states[part]
+                    yield tile
                     at = last
         yield from (ready(same, None, targets[i : i + 1]) for i in range(at, len(targets)))
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         values = np.zeros(len(self._events.ids))
-        values[self._rows] = np.zeros(0) if logprob is None else logprob
+        values[self._rows] = 0.0 if logprob is None else logprob
         unscored = self._model.unscored(self._events, self._firsts)
         batch = self._model.table_of(self._events, values, unscored)
         rows = self._rows if unscored is None else self._rows - np.cumsum(unscored)[self._rows]

@@ -30,7 +30,7 @@ so the mean of R / m times the sum of f(r(x_j)) is the integral of f(r(x(u))) du
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -38,7 +38,7 @@ import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.choices import DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP
+from lmgauge.base.choices import DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP, StoredType
 from lmgauge.numerics.units import LN_2
 from lmgauge.scores.distributions.pairs import FIGURES, Floats, best_tokens
 from lmgauge.scores.distributions.reductions import largest
@@ -50,6 +50,17 @@ LOWEST_STORED = -700.0  # nats; what is less probable is taken as impossible: it
 _SLOPE = {"kl_ab": 0.0, "js": LN_2 / 2, "tv": 0.5}  # of f at infinity; that of r ln r is infinite
 _NEAR_SLOPE = {"kl_ab": 1.0, "kl_ba": np.inf, "js": LN_2 / 2, "tv": 0.0}  # of the near forms
 _FLOAT32 = 1e-5  # nats: more than a stored logarithm is off by rounding
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """The output layer of a network, for hidden states that were stored."""
+
+    width: int  # numbers of a state
+    dtype: StoredType  # that holds each of them
+    digest: str  # SHA-256 of all that distributions depend on besides the states
+    # of states, float32 [n, width], natural log-probabilities and probabilities [m, vocabulary], for a few at a time
+    distributions: Callable[[NDArray[np.float32]], Iterator[tuple[Any, Any]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,6 +36,7 @@ class Tile:
 
     def __init__(self, compute: Callable[[], Array], targets: NDArray[np.int64]) -> None:
         self._compute, self.targets = compute, targets
+        self.states: Array | None = None  # [n, width], what an output layer makes them of, where a network tells it
 
     def __len__(self) -> int:
         return len(self.targets)

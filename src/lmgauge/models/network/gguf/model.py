@@ -153,7 +153,7 @@ class GgufEngine:
 
     def distributions(
         self, jobs: Sequence[Job], rows: NDArray[np.int64], wanted: NDArray[np.bool_]
-    ) -> Iterator[tuple[NDArray[np.float32], None]]:
+    ) -> Iterator[tuple[NDArray[np.float32], None, None]]:
         """Yield natural log-probabilities of all tokens at the targets of jobs, a part at a time; see `Engine`."""
         # jobs: in the order of the events; rows: int64 [vocabulary], the network's id of each token; -1 for none; wanted:
         # bool [targets of all jobs], which of them to look at.
@@ -170,7 +170,7 @@ class GgufEngine:
                     logprob[:, rows < 0] = -np.inf
                     if np.isnan(logprob).any():
                         self._blame(pack)
-                    yield logprob, None
+                    yield logprob, None, None
             self.progress(len(of_pack))
 
     def log_distribution(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:

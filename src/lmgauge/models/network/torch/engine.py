@@ -95,11 +95,11 @@ class TorchEngine:
     @torch.inference_mode()
     def distributions(
         self, jobs: Sequence[Job], rows: NDArray[np.int64], wanted: NDArray[np.bool_]
-    ) -> Iterator[tuple[Tensor, Tensor]]:
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield natural log-probabilities and probabilities of all tokens at the targets of jobs, a few at a time."""
         # jobs: in the order of the events; rows: int64 [vocabulary], the row of the output layer that predicts each token;
         # -1 for none; wanted: bool [targets of all jobs], which of them to look at.
-        # -> two float32 [m, vocabulary]: m targets in order; what cannot come has -inf and 0.
+        # -> two float32 [m, vocabulary]: m targets in order; what cannot come has -inf and 0; and what they are made of.
         own_rows = torch.from_numpy(rows).to(self.split.device)
         bounds = np.cumsum([len(job.targets) for job in jobs])
         with kept_pages():
@@ -111,10 +111,12 @@ class TorchEngine:
                     self._run(some, list(range(len(some))), lambda states, _: states, last.__setitem__)
                     parts = [states for states in last if states is not None]
                 chosen = torch.from_numpy(np.concatenate(asked)).to(self.split.device)
-                for logprob, p in self.split.distributions(torch.cat(parts)[chosen], own_rows):
+                of_chosen, done = torch.cat(parts)[chosen], 0
+                for logprob, p in self.split.distributions(of_chosen, own_rows):
                     if bool(logprob[:, -1].isnan().any()):  # NaN in one logit is NaN in all
                         self._blame(*some)
-                    yield logprob, p
+                    yield logprob, p, of_chosen[done : done + len(p)]
+                    done += len(p)
 
     def _groups(
         self, jobs: Sequence[Job], wanted: Sequence[NDArray[np.bool_]]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from lmgauge.base.choices import Precision
+from lmgauge.base.choices import Precision, StoredType
 from lmgauge.base.errors import ModelFileError, UsageError
 from lmgauge.base.files import growing_digest, writing_directory
 from lmgauge.models.network.model import NetworkModel
@@ -34,6 +34,7 @@ from lmgauge.models.network.torch.engine import TorchEngine
 from lmgauge.models.network.torch.journal import Journal
 from lmgauge.models.network.torch.split_network import SplitNetwork
 from lmgauge.models.protocol import SPELLING_FOLDER
+from lmgauge.scores.distributions.stored_rows import LastLayer
 from lmgauge.text.encoding import ReservedPolicy
 
 if TYPE_CHECKING:
@@ -121,15 +122,30 @@ class NeuralModel(NetworkModel):
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over weights as loaded, network, tokens, policy, and what reserved tokens mean if they are not refused."""
-        config = {name: value for name, value in self.network.config.to_dict().items() if name not in _NO_NUMBERS}
         ids = np.ascontiguousarray(self.tokens.network_ids, "<i8").data
         fingerprints = self.vocabulary.ids_fingerprint, self.tokenizer.fingerprint
         reserved = (self.reserved or "").removeprefix("refuse")
-        digest = growing_digest([config, str(self.context_policy)], *fingerprints, ids, reserved)
+        digest = growing_digest([self._settings(), str(self.context_policy)], *fingerprints, ids, reserved)
         for name, weight in sorted(self.network.state_dict().items()):
             for part in _bytes_of(name, weight):
                 digest.update(part)
         return digest.hexdigest()
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: value for name, value in self.network.config.to_dict().items() if name not in _NO_NUMBERS}
+
+    @property
+    def last_layer(self) -> LastLayer | None:
+        """The output layer that makes distributions of hidden states; None where it is not one product that is known."""
+        layer, predicted = self.engine.split.output, self.tokens.predicted_ids
+        if layer is None:
+            return None
+        digest = growing_digest([self._settings()], np.ascontiguousarray(predicted, "<i8").data)
+        for part in _bytes_of("output", [layer.weight, *([] if layer.bias is None else [layer.bias])]):
+            digest.update(part)
+        rows = torch.from_numpy(predicted).to(layer.weight.device)
+        dtype: StoredType = "bfloat16" if layer.weight.dtype == torch.bfloat16 else "float32"
+        return LastLayer(layer.weight.shape[1], dtype, digest.hexdigest(), partial(layer.of_states, rows=rows))
 
     def keep_journal(self, path: Path) -> Journal | None:
         """Write scores into a file as soon as they are known, and take from it what is known already.

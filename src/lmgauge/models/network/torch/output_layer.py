@@ -14,7 +14,9 @@ from functools import cache
 from subprocess import SubprocessError
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 # Measured on a server processor: with wider tiles the logits no longer stay in its caches.
@@ -81,6 +83,19 @@ class OutputLayer:
                 logits = torch.cat([tile[begin : begin + at_a_time] for tile in tiles], 1)
                 logits[:, missing] = -torch.inf
                 yield normalized(logits)
+
+    @torch.inference_mode()
+    def of_states(self, states: NDArray[np.float32], rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the same of states that were stored."""
+        # states: float32 [n, hidden], NaN where nothing is shown before an event: all tokens are equally probable there.
+        hidden = torch.from_numpy(states).to(self.weight.device)
+        can_come, done = (rows >= 0).float(), 0
+        for logprob, p in self.distributions(hidden, rows):
+            unseen = hidden[done : done + len(p), 0].isnan()
+            p[unseen] = can_come / can_come.sum()
+            logprob[unseen] = p[unseen].log()
+            yield logprob, p
+            done += len(p)
 
     def _of_rows(self, hidden: Tensor, targets: Tensor, columns: int) -> Tensor:
         hidden = hidden.to(self.weight.dtype)
