@@ -80,6 +80,13 @@ def make_chat_network(folder: str = "chat", conversations: str = "chats.train.js
     network.float().eval().save_pretrained(folder)
 
 
+def write_answers(conversations: str = "chats.jsonl", path: str = "answers.txt") -> None:
+    """Write what the assistant says in conversations as plain text, a turn a line."""
+    records = map(json.loads, Path(conversations).read_text(encoding="utf-8").splitlines())
+    turns = [turn["content"] for record in records for turn in record["messages"] if turn["role"] == "assistant"]
+    Path(path).write_text("\n".join(turns) + "\n", encoding="utf-8")
+
+
 def _chat_tokenizer(texts: Iterator[str]) -> PreTrainedTokenizerFast:
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
