@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.reference import kernels as twin
 
 from lmgauge._kernels import _native
+from lmgauge.scores import KINDS
 
 CUT = Fraction(1, 2**68)  # what a term may lose
 logprobs = st.one_of(
@@ -47,7 +48,7 @@ def test_sums_are_exact(values: list[tuple[float, int]], data: st.DataObject) ->
     segments = [b - a for a, b in pairwise(bounds)]
     whole, parts, zeros, bad = sums(values, segments)
     assert bad == -1
-    for kind in range(4):
+    for kind in range(len(KINDS)):
         mine = [value for value, k in values if k == kind]
         assert abs(Fraction(whole[kind][0], 2**80) - twin.exact_sum(mine)) <= CUT * len(mine)
         assert whole[kind][1:] == (len(mine), mine.count(-math.inf))
@@ -64,7 +65,7 @@ def test_order_and_chunks_change_nothing(values: list[tuple[float, int]], random
     shuffled = list(values)
     random.shuffle(shuffled)
     assert sums(shuffled, [len(values)])[0] == whole
-    totals = [[0, 0, 0] for _ in range(4)]
+    totals = [[0, 0, 0] for _ in range(len(KINDS))]
     for begin in range(0, len(shuffled), size):
         chunk = shuffled[begin : begin + size]
         for kind, parts in enumerate(sums(chunk, [1] * len(chunk))[0]):

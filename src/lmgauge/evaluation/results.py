@@ -121,7 +121,7 @@ class Evaluation(Result):
     crossing_tokens: int = 0
     spelling_bits: float | None = None
     separator_bits: float | None = None
-    first_segment: str | None = None
+    first_segment: str | None = field(default=None, compare=False)
     scores: PathLike | Callable[[PathLike], Run] | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -187,7 +187,8 @@ class RunFolders:
             metadata.update(own[0].origin().to_metadata(), signature=own[0].signature, lmgauge=__version__)
         self._tables.close()
         for own, folder, chosen in zip(of_model, self._folders, settings, strict=True):
-            write_evaluation(folder, own, chosen)
+            # What a network sees first is of the model: a merge of shards, which has none, writes the same.
+            write_evaluation(folder, [replace(one, first_segment=None) for one in own], chosen)
         if resumed := sum(journal.taken for journal in self._journals):
             _LOG.warning("%s events had been scored before the last run was interrupted", f"{resumed:,}")
 

@@ -37,7 +37,10 @@ def test_counts_are_those_of_the_score_table(tokenizer: str) -> None:
 def test_counts_follow_the_policy(policy: str, seen: int, expected: list[int]) -> None:
     model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]))
     other: Any = SimpleNamespace(
-        tokenizer=model.tokenizer, vocabulary=model.vocabulary, context_policy=ContextPolicy.parse(policy)
+        tokenizer=model.tokenizer,
+        vocabulary=model.vocabulary,
+        context_policy=ContextPolicy.parse(policy),
+        count_events=lambda block: None,
     )
     block = next(iter(lmgauge.Corpus.from_strings(TEXT)))
     counts = event_counts(other, block, seen=seen)

@@ -120,5 +120,5 @@ def test_info_says_what_a_tokenizer_sets_around_a_text(checkpoint: Callable[...,
     assert known["set_around_a_text"] == "nothing before it, nothing behind it"
     assert known["special_tokens"]["bos_token"] == "<s> (1)"
     assert known["special_tokens"]["eos_token"] == "</s> (2)"
-    assert known["chat_template"] is False
+    assert known["chat_template"] == "none"
     assert model(sets="<s>").to_dict()["set_around_a_text"] == "<s> (1) before it, nothing behind it"
