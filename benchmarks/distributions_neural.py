@@ -186,10 +186,8 @@ def main() -> int:
     options.add_argument("--case", choices=CASES, action="append", help="texts to measure (all)")
     arguments = options.parse_args()
     harness.print_machine(harness.lmgauge_program(arguments.lmgauge))
-    folder = harness.cache_folder() / f"transformer-{score_neural.LAYERS}-{score_neural.WIDTH}-{score_neural.VOCABULARY}"
-    if not (folder / "texts.json").exists():
-        harness.note("making a network and its tokenizer")
-        harness.run_child([sys.executable, score_neural.__file__, "make", str(folder)])
+    name = f"transformer-{score_neural.LAYERS}-{score_neural.WIDTH}-{score_neural.VOCABULARY}"
+    folder = harness.made_network(name, score_neural.__file__, "texts.json")
     goals: list[Goal] = []
     for case in arguments.case or CASES:
         measured = _measure(folder, case, arguments.runs)

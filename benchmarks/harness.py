@@ -74,6 +74,15 @@ def cache_folder() -> Path:
     return folder
 
 
+def made_network(name: str, script: str, marker: str) -> Path:
+    """The folder of a network in the cache folder; `script make FOLDER` makes it where it has no file `marker` yet."""
+    folder = cache_folder() / name
+    if not (folder / marker).exists():
+        note("making a network and its tokenizer")
+        run_child([sys.executable, script, "make", str(folder)])
+    return folder
+
+
 def book_text(name: str) -> Path:
     """The path of `train.txt`, `valid.txt` or `test.txt` of classic-books, unpacked once into the cache folder."""
     return _unpacked(f"{BOOKS}/{PACKED[name]}", name)

@@ -115,10 +115,7 @@ def main() -> int:
     os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     arguments = harness.parser(__doc__ or "", runs=5).parse_args()
     harness.print_machine(harness.lmgauge_program(arguments.lmgauge))
-    folder = harness.cache_folder() / f"chat-{LAYERS}-{WIDTH}-{VOCABULARY}"
-    if not (folder / "config.json").exists():
-        harness.note("making a network and its tokenizer")
-        harness.run_child([sys.executable, __file__, "make", str(folder)])
+    folder = harness.made_network(f"chat-{LAYERS}-{WIDTH}-{VOCABULARY}", __file__, "config.json")
     rows, goals = [], list[Goal]()
     for case, (count, turns, _, template) in CASES.items():
         answers: dict[str, list[dict[str, float]]] = {FRAMED: [], PLAIN: [], RENDERING: []}

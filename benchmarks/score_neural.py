@@ -261,10 +261,7 @@ def main() -> int:
     os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     arguments = harness.parser(__doc__ or "", runs=3).parse_args()
     harness.print_machine(harness.lmgauge_program(arguments.lmgauge))
-    folder = harness.cache_folder() / f"transformer-{LAYERS}-{WIDTH}-{VOCABULARY}"
-    if not (folder / "texts.json").exists():
-        harness.note("making a network and its tokenizer")
-        harness.run_child([sys.executable, __file__, "make", str(folder)])
+    folder = harness.made_network(f"transformer-{LAYERS}-{WIDTH}-{VOCABULARY}", __file__, "texts.json")
     asked = "from lmgauge.models.network.torch.runtime import has_bfloat16_products as has; print(has())"
     has_bfloat16 = harness.run_child([sys.executable, "-c", asked]).out.strip() == "True"
     if not has_bfloat16:

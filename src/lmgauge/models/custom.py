@@ -99,21 +99,26 @@ def score_segments(
         yield rows_of_block(block, encoded, vocabulary, np.concatenate(parts) if parts else np.zeros(0, np.float64))
 
 
+def kinds_of(ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Return the kind of each event, uint8 [n], where a segment ends with `</s>`."""
+    kind = np.full(len(ids), TOKEN, np.uint8)
+    kind[ids == UNK] = OOV
+    kind[ids == EOS] = EOS_KIND
+    return kind
+
+
 def rows_of_block(block: Segments, encoded: Encoded, vocabulary: Vocabulary, logprob: NDArray[np.float64]) -> ScoreBatch:
     """Return the batch of a block, from the log-probabilities of its ids."""
     # logprob: float64 [events], nats, of all ids but `<s>`.
     scored = encoded.ids != BOS
     ids = encoded.ids[scored]
-    kind = np.full(len(ids), TOKEN, np.uint8)
-    kind[ids == UNK] = OOV
-    kind[ids == EOS] = EOS_KIND
     batch = ScoreBatch(
         segments=np.arange(block.first, block.first + len(block), dtype=np.int64),
         segment_events=np.diff(np.flatnonzero(~scored), append=len(scored)) - 1,
         token_ids=ids,
         strings=vocabulary,
         logprob=logprob,
-        kind=kind,
+        kind=kinds_of(ids),
         ends=encoded.span_ends[scored] if len(encoded.span_ends) else encoded.span_ends,
         lossy=encoded.lossy,
     )

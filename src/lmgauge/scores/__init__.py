@@ -32,6 +32,7 @@ from lmgauge.scores.table import ALTERED as ALTERED
 from lmgauge.scores.table import EOS_KIND as EOS_KIND
 from lmgauge.scores.table import FRAMING as FRAMING
 from lmgauge.scores.table import KINDS as KINDS
+from lmgauge.scores.table import OF_NO_TEXT as OF_NO_TEXT
 from lmgauge.scores.table import OOV as OOV
 from lmgauge.scores.table import SEPARATOR as SEPARATOR
 from lmgauge.scores.table import SPELLED as SPELLED

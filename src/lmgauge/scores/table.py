@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 KINDS = ("token", "oov", "eos", "spelled", "framing")
 TOKEN, OOV, EOS_KIND, SPELLED, FRAMING = range(5)
+OF_NO_TEXT = (EOS_KIND, FRAMING)
 SPELLING, SEPARATOR = "spelling", "separator"
 """Optional columns: the parts of `logprob` that are the letters of an unseen word, and the white space before the event."""
 ALTERED = "altered"
@@ -144,8 +145,7 @@ class ScoreBatch:
 
     def of_no_text(self) -> NDArray[np.bool_]:
         """Return which rows are ends of segments or framing of turns, bool [n]."""
-        of_none: NDArray[np.bool_] = (self.kind == EOS_KIND) | (self.kind == FRAMING)
-        return of_none
+        return np.isin(self.kind, OF_NO_TEXT)
 
     def unseen(self) -> NDArray[np.bool_]:
         """Return which rows are unseen words, bool [n], whether they stand as `<unk>` or are spelled."""

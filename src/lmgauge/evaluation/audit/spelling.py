@@ -12,7 +12,7 @@ import numpy as np
 
 from lmgauge.evaluation.audit.checks import Check, counted, judge
 from lmgauge.evaluation.audit.subject import Rows
-from lmgauge.scores import EOS_KIND, FRAMING, OOV, SPELLED, TOKEN
+from lmgauge.scores import OF_NO_TEXT, OOV, SPELLED, TOKEN
 
 CLEAR_SHARE = 0.9
 """A reading that fits this share of the tokens is the right one, and the other tokens are wrong."""
@@ -46,10 +46,10 @@ class Reading:
         right: list[bool] = []
         first = 0
         for after in range(1, len(kinds) + 1):
-            if self.shared and after < len(kinds) and not pieces[after] and kinds[after] not in _OF_NO_TEXT:
+            if self.shared and after < len(kinds) and not pieces[after] and kinds[after] not in OF_NO_TEXT:
                 continue
             piece, known = b"".join(pieces[first:after]), [part for part in own[first:after] if part is not None]
-            if kinds[first] in _OF_NO_TEXT:
+            if kinds[first] in OF_NO_TEXT:
                 good = self.end(piece)
             elif any(kind != TOKEN for kind in kinds[first:after]):
                 # White space is predicted before a word that is spelled. A character that was never seen may be a blank.
@@ -66,7 +66,7 @@ class Reading:
 
     def _is_text(self, rows: Rows, kinds: list[int], pieces: list[bytes], own: list[bytes | None]) -> bool:
         known = [part for part in own if part is not None]
-        ends = [not piece.strip() for piece, kind in zip(pieces, kinds, strict=True) if kind in _OF_NO_TEXT]
+        ends = [not piece.strip() for piece, kind in zip(pieces, kinds, strict=True) if kind in OF_NO_TEXT]
         whole = b"".join(known)
         # Line ends may be scored as text: then they are the last token's, or the end of it.
         of_text = {whole, whole.removeprefix(self.begin)} & {rows.text, rows.source}
@@ -156,7 +156,6 @@ READINGS = {
     ),
 }
 """By unit, the simplest first: of readings that fit equally well the first is taken."""
-_OF_NO_TEXT = (EOS_KIND, FRAMING)
 _OF_UNITS = ("character", "byte", "word")  # tokens of these can be read in one way only
 
 
@@ -174,7 +173,7 @@ def _across(read: Callable[[Rows], list[bool]], rows: Rows) -> list[bool]:
 
 def _decoded(detokenize: Callable[[Sequence[str]], str], rows: Rows) -> list[bool]:
     # A reading by the tokenizer itself, of whole segments.
-    tokens = [token for token, kind in zip(rows.tokens(), rows.kind.tolist(), strict=True) if kind not in _OF_NO_TEXT]
+    tokens = [token for token, kind in zip(rows.tokens(), rows.kind.tolist(), strict=True) if kind not in OF_NO_TEXT]
     shown = [rows.strings.tokens[i] for i in rows.given.tolist()] if rows.lead else []
     whole = detokenize([*shown, *tokens]).encode(errors="replace")
     return [whole in (rows.lead + rows.text, rows.lead + rows.source)] * len(rows)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.models.custom import with_given
+from lmgauge.models.custom import kinds_of, with_given
 from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn, source_ends
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.tokens import NO_ID, TokenMap
@@ -96,14 +96,6 @@ class BlockEvents:
         if self.kinds is not None:  # a turn may be empty
             return replace(batch, before=self.before, extra={ALTERED: np.repeat(lossy.astype(np.float64), counts)})
         return batch if self.before is None else with_given(batch, self.before, self.block)
-
-
-def kinds_of(ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """Return the kind of each event, uint8 [n], where a segment ends with `</s>`."""
-    kind = np.full(len(ids), TOKEN, np.uint8)
-    kind[ids == UNK] = OOV
-    kind[ids == EOS] = EOS_KIND
-    return kind
 
 
 def framed_events(block: Segments, template: ChatTemplate, tokens: TokenMap, policy: ContextPolicy) -> BlockEvents:
