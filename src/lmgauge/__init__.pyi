@@ -15,6 +15,7 @@ from lmgauge.api.convert import prune as prune
 from lmgauge.api.divergence import divergence as divergence
 from lmgauge.api.divergence import save_base as save_base
 from lmgauge.api.doctor import doctor as doctor
+from lmgauge.api.estimate import estimate as estimate
 from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
 from lmgauge.api.evaluate import perplexity as perplexity

@@ -17,6 +17,7 @@ from lmgauge.evaluation.divergence.divergence_result import SavedBase as SavedBa
 from lmgauge.evaluation.membership.membership import Membership as Membership
 from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations
+from lmgauge.evaluation.sampled import Estimate as Estimate
 from lmgauge.evaluation.words.rows import WordSurprisals as WordSurprisals
 from lmgauge.filtering.documents import DocumentScores as DocumentScores
 from lmgauge.filtering.percentiles import Percentiles as Percentiles

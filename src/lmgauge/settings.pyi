@@ -12,6 +12,7 @@ from lmgauge.evaluation.options import DiagnosisSettings as DiagnosisSettings
 from lmgauge.evaluation.options import DivergenceSettings as DivergenceSettings
 from lmgauge.evaluation.options import MembershipSettings as MembershipSettings
 from lmgauge.evaluation.options import Outputs as Outputs
+from lmgauge.evaluation.options import SampleSettings as SampleSettings
 from lmgauge.evaluation.options import StoringSettings as StoringSettings
 from lmgauge.filtering.options import FilterRules as FilterRules
 from lmgauge.filtering.options import FilterWork as FilterWork

@@ -113,12 +113,12 @@ Train
 Measure
   eval = evaluate [evaluate.evaluate]: Measure how well models predict a text.
     guesses: bpb evaluate evaluation measure perplexity ppl query test
-    verbs: evaluate_scores context_curve work.shard.Sharing
+    verbs: estimate evaluate_scores context_curve work.shard.Sharing
     stdin: text
-    show: output per_segment per_token per_word columns unit field chat group document given context device
+    show: output per_segment per_token per_word columns unit field chat group document given context device sample
     hide: also_raw
     without: texts name
-    metavars: contexts=N,N...
+    metavars: contexts=N,N..., proxy=RUN|MODEL, budget=TIME
   baseline: Show what a network must beat: compressors and n-grams.
     guesses: baselines compressors gzip ladder xz zstd
     show: order character_order memory threads field

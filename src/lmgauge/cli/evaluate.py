@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from lmgauge.cli.derive import Call, fields_of
+from lmgauge.evaluation.options import SampleSettings
 
 
 def evaluate(call: Call) -> None:
     """Run what the options ask for, and refuse what does not go with it."""
-    from lmgauge import context_curve
+    from lmgauge import context_curve, estimate
 
     scores = "scores" in call.values
     if ("model" in call.values) == scores:
@@ -27,9 +28,12 @@ def evaluate(call: Call) -> None:
     elif "contexts" in call.values:
         call.refuse(call.values.keys() - fields_of(context_curve), "does not go with --contexts; --per-context writes rows")
         call.answer(call(context_curve, model=_one_model(call, "--contexts")))
+    elif call.values.keys() & {"proxy", *fields_of(SampleSettings)}:
+        call.refuse(call.values.keys() - fields_of(estimate), "does not go with a sample of documents")
+        call.answer(call(estimate, model=_one_model(call, "a sample of documents")))
     else:
         call.refuse(("per_context",), "goes with --contexts")
-        call.refuse(("html",), "goes with --contexts; of an evaluation, lmgauge report makes the page")
+        call.refuse(("html",), "goes with --contexts and --sample; of an evaluation, lmgauge report makes the page")
         (_table if scores else _of_models)(call)
 
 

@@ -117,9 +117,10 @@ class Evaluator:
             raise InputError(f"{where}there is nothing to evaluate: no segment of the text is scored")
         lost = report.left_out()
         self.origin = replace(self.origin, documents_by=report.documents_by).after(corpus)
-        yield self.finish(text_sha256=report.sha256, notes=[*lost, *notes], changes=report.notes()[len(lost) :])
+        of_text: dict[str, Any] = {"text_sha256": report.sha256, "part": report.part}
+        yield self.finish(**of_text, notes=[*lost, *notes], changes=report.notes()[len(lost) :])
         for code in sorted(code for code in self.tallies if code is not None):
-            yield self.finish(code, names[code] if code < len(names) else "all", text_sha256=report.sha256)
+            yield self.finish(code, names[code] if code < len(names) else "all", **of_text)
 
     def finish(
         self,
@@ -127,12 +128,13 @@ class Evaluator:
         group: str | None = None,
         *,
         text_sha256: str = "",
+        part: str = "",
         documents: tuple[Ints | None, str] | None = None,
         notes: Sequence[str] = (),
         changes: Sequence[str] = (),
     ) -> Evaluation:
         """Return the numbers of the whole text, or of a group."""
-        # documents: int64 [segments of the text] or None, and what tells them apart; if not given, as the table says.
+        # part: how many documents of how many the text is a sample of; documents: int64 [segments of the text] or None, and what tells them apart; if not given, as the table says.
         protocol, whole, origin = self._protocol, code is None, self.origin
         tally, denominators = self.tallies[code], self.counted.get(code)
         scored = protocol.of_text(denominators, whole=whole) if protocol else ScoredPart.whole(denominators, origin.policy)
@@ -177,7 +179,7 @@ class Evaluator:
             oov_policy=origin.oov_policy,
             vocabulary_size=origin.vocabulary_size,
             fingerprints=origin.fingerprints | {"text": text_sha256},
-            signature=_signature(origin, events, tally, text_sha256, in_signature(interval)),
+            signature=_signature(origin, events, tally, text_sha256, in_signature(interval), part),
             scored_share=scored.share,
             source_figures=protocol.figures(nats, events) if protocol and whole else {},
             notes=[*scored.notes, *notes, *caveats(interval), *own, *changes],
@@ -229,7 +231,7 @@ def _mean_segment_perplexity(sums: SegmentSums) -> float:
     return mean_segment_perplexity(-sums.nats[used], sums.events[used])
 
 
-def _signature(origin: Origin, events: int, tally: EventSums, text_sha256: str, independent: str) -> str:
+def _signature(origin: Origin, events: int, tally: EventSums, text_sha256: str, independent: str, part: str) -> str:
     fingerprints = origin.fingerprints
     parts = {
         **origin.text_parts,
@@ -239,6 +241,7 @@ def _signature(origin: Origin, events: int, tally: EventSums, text_sha256: str, 
         "context": origin.context,
         "independent": independent,
         "text": text_sha256[:6] or "unknown",
+        **({"sample": part} if part else {}),
         "vocab": fingerprints["vocabulary"][:6] if "vocabulary" in fingerprints else "unknown",
         "model": fingerprints.get("label", origin.model),
         "v": NUMBERS_VERSION,
@@ -302,7 +305,7 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
     if corpus is not None:
         report, tally = corpus.report, evaluator.tallies[None]
         tally.given_bytes = report.given_bytes
-        shared = {"text_sha256": report.sha256, "notes": report.notes()}
+        shared = {"text_sha256": report.sha256, "part": report.part, "notes": report.notes()}
         # What a caller says of documents counts more than what the table names, and this more than files do.
         if corpus.settings.get("document") is not None or not tally.names_documents:
             shared["documents"] = np.concatenate(parts) if parts else None, report.documents_by

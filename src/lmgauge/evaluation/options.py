@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, ClassVar
@@ -277,3 +278,41 @@ class MembershipSettings:
     k: Annotated[float, Bounds(0, 1, open_least=True)] = 0.2
     fpr: Annotated[float, Bounds(0, 1, open_least=True, open_most=True)] = 0.01
     threads: Count | None = None
+
+
+@settings
+class SampleSettings:
+    """How many documents of a text a model scores, drawn at random; cheaper models, its proxies, score all of them.
+
+    Attributes:
+        sample: so many documents.
+        until: as many as give an interval of bits per byte this narrow: half of it, as a share of the figure, such as 0.5%.
+            Their number follows from a first sample of 20, which is scored twice.
+        budget: as many as this time allows, such as 90s, 30m or 2h; a first sample of 20 shows how long they take.
+        seed: same seed, same documents; a larger sample holds a smaller one.
+
+    Raises:
+        UsageError: none of the first three or several of them, or a value out of range.
+
+    Example:
+        >>> SampleSettings(sample=200).seed
+        12345
+    """
+
+    heading: ClassVar[str] = "A sample of the documents"
+    sample: Count | None = None
+    until: Annotated[float, Bounds(0, 1, open_least=True, open_most=True)] | None = None
+    budget: str | None = None
+    seed: Natural = DEFAULT_SEED
+
+    def __post_init__(self) -> None:
+        if sum(one is not None for one in (self.sample, self.until, self.budget)) > 1:
+            raise UsageError("sample, until and budget each say how many documents are scored: give one of them")
+        if self.budget is not None and not self.seconds > 0:
+            raise UsageError(f"budget {self.budget!r} is not a time: write it as in 90s, 30m or 2h")
+
+    @property
+    def seconds(self) -> float:
+        """The budget in seconds; 0 where there is none."""
+        match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh])", self.budget or "")
+        return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0

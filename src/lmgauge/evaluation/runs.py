@@ -22,6 +22,7 @@ from lmgauge.base.paths import read_json, write_json
 from lmgauge.base.version import __version__
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.sampled import Sample
 from lmgauge.numerics.signature import Signature
 from lmgauge.scores import ScoreBatch, ScoreWriter, SegmentReader, read_metadata, read_scores
 from lmgauge.text.documents import Corpus, ReadingOptions
@@ -216,6 +217,11 @@ class Run:
         """Return the version of the digits, as the signature has it; empty for a bare table."""
         return Signature.parse(str((self.evaluation or {}).get("signature", ""))).parts.get("v", "")
 
+    @property
+    def sample(self) -> Sample | None:
+        """Return the documents that the text is a sample of; None where it is a text of its own."""
+        return Sample.stated(self.settings, self.path)
+
     def batches(self) -> Iterator[ScoreBatch]:
         """Return the rows of the table."""
         return read_scores(self.scores)
@@ -226,7 +232,7 @@ class Run:
             return self.text
         known = self.settings.get("text", {})
         how = dict(known) if isinstance(known, dict) else {"text": known}
-        remembered_paths = how.pop("paths", [])
+        remembered_paths, sample = how.pop("paths", []), how.pop("sample", None)
         if not isinstance(remembered_paths, list) or not all(isinstance(path, str) for path in remembered_paths):
             raise InputError(f"{self.path}: {EVALUATION_FILE} does not name the files of the text; evaluate again")
         if document is not None:
@@ -235,7 +241,8 @@ class Run:
         if not paths or (texts is None and "-" in paths):
             return None
         try:
-            return Corpus.from_files(paths, reading=ReadingOptions(**how))
+            corpus = Corpus.from_files(paths, reading=ReadingOptions(**how))
+            return corpus if self.sample is None else corpus.chosen(self.sample.chosen(), sample)
         except InputError:
             if texts is None:
                 return None

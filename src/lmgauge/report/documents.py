@@ -41,6 +41,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "RecipeComparison": _by("comparison", "recipe_blocks", alone=True),
     "RecipeComparisons": _by("comparison", "recipe_blocks"),
     "ContextCurve": _by("context_curve"),
+    "Estimate": _by("estimate"),
     "Diagnosis": _by("diagnosis"),
     "Ladder": _by("diagnosis", "ladder_blocks"),
     "Divergence": _by("divergence"),

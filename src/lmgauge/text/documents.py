@@ -276,11 +276,13 @@ class Corpus:
         other.report, other.document_names = TextReport(), []
         return other
 
-    def chosen(self, segments: NDArray[np.bool_]) -> Corpus:
+    def chosen(self, segments: NDArray[np.bool_], sample: Mapping[str, Any] | None = None) -> Corpus:
         """Return some segments of the text as a text of its own; their documents keep their numbers.
 
         Args:
             segments: bool [segments of this text], those to read.
+            sample: what is remembered of them among the settings, if they are a sample of documents; its "part", as in
+                "200/5000", is in the report.
 
         Raises:
             UsageError: segments are joined, chosen already, have text before them, or can be read only once.
@@ -294,6 +296,7 @@ class Corpus:
             raise UsageError("segments cannot be chosen from a text that is joined, has given text or can be read only once")
         other = self.in_blocks(self.block_bytes)
         other._chosen, other._sha256 = segments, ""
+        other.settings = self.settings if sample is None else {**self.settings, "sample": sample}
         return other
 
     def with_records(self, taken: Iterable[str]) -> Corpus:
@@ -382,6 +385,7 @@ class Corpus:
         groups, documents = Names(group_names), Names(document_names)
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT) if self.sources else None)
         report.documents_by, report.boundary = numbers.source, self.boundary
+        report.part = self.settings.get("sample", {}).get("part", "")
         reading = ReadingPass(self._options, self._label_fields, groups, documents, report, self._taken)
         digest, seen, ids = growing_digest(), 0, [np.zeros(0, np.int64)]
         digest.update(" ".join(sorted(self.roles or ())).encode())

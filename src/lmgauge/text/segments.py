@@ -219,6 +219,7 @@ class TextReport:
     sha256: str = ""  # hexadecimal digest of the normalized content, empty until the text was read to its end
     documents_by: str = "unknown"
     documents: int = 0  # how many there are; 0 if unknown
+    part: str = ""  # how many documents of how many the text is a sample of, as in "200/5000"; empty if it is none
     joined: int = 0  # joined, joined_by: how many segments were joined into one, and by what; 0 if none were
     joined_by: str = ""
     repeated_ids: int = 0  # records with the id of an earlier one
@@ -244,6 +245,8 @@ class TextReport:
     def notes(self) -> list[str]:
         """Return one sentence for each thing that was left out or changed while reading; empty if nothing was."""
         lines = self.left_out()
+        if self.part:
+            lines.append(f"a sample, {self.part} documents of the text: these figures are of the sample alone")
         if self.crlf_lines:
             lines.append(f"{self.crlf_lines:,} CRLF line ends read as LF")
         if self.lone_returns:

@@ -33,6 +33,7 @@ from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.event_sums import Paired
 from lmgauge.evaluation.origin import lossy_reason
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
+from lmgauge.evaluation.sampled import joined
 from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.evaluation.slicing.span_alignment import Floats
 from lmgauge.evaluation.slicing.sums import Slices
@@ -57,11 +58,16 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparis
     paired = Paired.joined(sums.per_segment)
     zeros, sizes, used = paired.zeros, paired.sizes, paired.used
     change = math.nan if zeros.any() else exact_to_nats(sums.totals[0] - sums.totals[1])
-    spreads = dict(zip(COMPARED, paired.spreads(None if zeros.any() else change), strict=True))
+    sample = joined(*(run.sample for run in sums.runs), paired) if part == WHOLE and not zeros.any() else None
+    of_pair = paired.spreads(None if zeros.any() else change) if sample is None else sample.spreads
+    spreads = dict(zip(COMPARED, of_pair, strict=True))
     lead = next((spreads[figure] for figure in (*figures, *COMPARED) if spreads[figure] is not None), None)
     tested = None if zeros.any() else lead
     exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(sums.zeros, sums.totals, strict=True)]
-    differences = tuple(_differences(figures, exact, change, sizes.sum(axis=0), {} if zeros.any() else spreads))
+    totals = sizes.sum(axis=0)
+    if sample is not None:
+        exact, change, totals = list(sample.nats), sample.change, sample.sizes
+    differences = tuple(_differences(figures, exact, change, totals, {} if zeros.any() else spreads))
     without_zeros: tuple[Difference, ...] = ()
     if zeros.any():
         finite, apart = [math.fsum(nats[used]) for nats in paired.nats], exact_sum((paired.nats[0] - paired.nats[1])[used])
@@ -98,7 +104,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparis
         segments_won=sums.segments.best(),
         tokens_lost=sums.tokens.worst(),
         tokens_won=sums.tokens.best(),
-        notes=tuple(_notes(sums, part, paired, lead, slices)),
+        notes=(*([] if sample is None else [sample.note]), *_notes(sums, part, paired, lead, slices)),
     )
 
 

@@ -1,0 +1,211 @@
+"""Documents drawn from a text: what is known of all of them, and the figures of the whole text that a sample of them gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.base.decoding import decode
+from lmgauge.base.errors import InputError
+from lmgauge.base.result_list import Result, column
+from lmgauge.evaluation.event_sums import Floats, Ints, Paired
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.numerics.figures import COMPARED
+from lmgauge.numerics.intervals import Interval, Spread
+from lmgauge.numerics.sampling import Total, estimated, known, ratio_of
+
+SIZES = ("bytes", "characters", "words")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Documents drawn from a text, and what is known of every document, as a run folder keeps it."""
+
+    part: str  # how many documents of how many, as in "200/5000"
+    seed: int
+    drawn: list[int]  # numbers of the documents, ascending
+    text: str  # SHA-256 of the whole text
+    segments: int  # of the whole text
+    bounds: list[int]  # where the drawn segments begin and end: first, one past the last, first, ...
+    sizes: dict[str, list[int]]  # of each document, by `SIZES`
+    proxies: dict[str, tuple[list[float], list[float]]]  # nats and events that each proxy gives each document, by its name
+
+    @classmethod
+    def stated(cls, settings: Mapping[str, Any], where: object) -> Sample | None:
+        """Return the sample that the settings of a run state; None of a run of all of its text."""
+        text = settings.get("text")
+        content = text.get("sample") if isinstance(text, dict) else None
+        return None if content is None else decode(content, cls, str(where), "a sample of documents", "evaluate again")
+
+    @property
+    def documents(self) -> int:
+        """Return how many documents the whole text has."""
+        return len(self.sizes["bytes"])
+
+    def chosen(self) -> NDArray[np.bool_]:
+        """Return which segments of the whole text were drawn, bool [segments]."""
+        steps = np.zeros(self.segments + 1, np.int64)
+        np.add.at(steps, self.bounds, np.where(np.arange(len(self.bounds)) % 2, -1, 1))
+        return np.asarray(np.cumsum(steps)[:-1] > 0)
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """Return the numbers of the drawn documents, int64 [drawn]."""
+        return np.array(self.drawn, np.int64)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Return the size of each document, by which slopes are weighted: its bytes, one at least."""
+        return np.maximum(np.array(self.sizes["bytes"], np.float64), 1.0)
+
+    def total(self, values: Floats, column: int, *, helped: bool = True) -> Total:
+        """Return the total over all documents of what a model gave the drawn ones."""
+        # values: float64 [drawn]; column: 0 for nats, 1 for events; helped: by the proxies.
+        helpers = [of_proxy[column] for of_proxy in self.proxies.values() if helped]
+        return estimated(values, self.weights, np.array(helpers).reshape(-1, self.documents).T, self.numbers)
+
+    def spreads(
+        self, nats: Floats, events: Floats, *, helped: bool = True, on_like_texts: bool = False
+    ) -> dict[str, Spread | None]:
+        """Return nats per event, byte, character and word of the whole text, by what they are per."""
+        # nats, events: float64 [drawn], what a model (or the difference of two) gave each document.
+        upper = self.total(nats, 0, helped=helped)
+        counts = {size: known(np.array(self.sizes[size], np.float64), self.numbers) for size in SIZES}
+        lower = {"events": self.total(events, 1, helped=helped)} | counts
+        return {
+            per: ratio_of(upper, total, self.weights, self.numbers, on_like_texts=on_like_texts) if total.value else None
+            for per, total in lower.items()
+        }
+
+
+@dataclass(frozen=True)
+class JoinedSample:
+    """Two models on the same sample: what they give the whole text."""
+
+    nats: tuple[float, float]  # log-probabilities
+    change: float  # of the first less that of the second
+    sizes: Floats  # float64 [compared figures]
+    spreads: list[Spread | None]
+    note: str
+
+
+def joined(first: Sample | None, second: Sample | None, paired: Paired) -> JoinedSample | None:
+    """Return what two models give the text that they scored the same documents of; None where they scored no such sample."""
+    if first is None or second is None or first.drawn != second.drawn or first.text != second.text:
+        return None
+    both = replace(first, proxies=second.proxies | first.proxies)
+    # A table numbers documents anew, in the same order.
+    numbers, codes = np.unique([] if paired.documents is None else paired.documents, return_inverse=True)
+    if len(numbers) != len(both.drawn):
+        raise InputError("runs of a sample are compared by the documents that were drawn: leave --document out")
+    of_document = [np.bincount(codes, values, len(both.drawn)) for values in (*paired.nats, paired.sizes[:, 0])]
+    events = both.total(of_document[2], 1).value
+    nats, change = both.total(of_document[0], 0).value, both.total(of_document[0] - of_document[1], 0).value
+    spreads = both.spreads(of_document[0] - of_document[1], of_document[2], on_like_texts=True)
+    sizes = {size: float(sum(both.sizes[size])) for size in SIZES} | {"events": events}
+    return JoinedSample(
+        (nats, nats - change),
+        change,
+        np.array([sizes[figure.per] for figure in COMPARED]),
+        [spreads[figure.per] for figure in COMPARED],
+        f"figures, intervals and the test are of all {both.documents:,} documents, estimated from the {len(both.drawn):,} that "
+        "both models scored; slices and examples are of these alone",
+    )
+
+
+@dataclass(frozen=True)
+class EstimatedFigure:
+    """A figure of the whole text, estimated from a sample.
+
+    Attributes:
+        metric: its name, as an `Evaluation` has it.
+        value: the estimate; `interval` is where the whole text's figure is, at 95 %.
+        plain, plain_interval: the same without the proxies.
+    """
+
+    metric: str = field(metadata=column("figure"))
+    value: float = field(metadata=column("estimate"))
+    interval: Interval = field(metadata=column("95 % interval"))
+    plain: float = field(metadata=column("without proxies", drop=2))
+    plain_interval: Interval = field(metadata=column("95 % interval", drop=1))
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A document of which the proxies say something else than the model.
+
+    Attributes:
+        document: its name, or where it begins.
+        bits_per_byte: what the model gives it; `expected`, what the proxies let expect.
+        share: of the squared error of the estimate, 0 to 1.
+    """
+
+    document: str = field(metadata=column("document"))
+    bits_per_byte: float = field(metadata=column("bits/byte"))
+    expected: float = field(metadata=column("expected"))
+    share: float = field(metadata=column("of the error", 1, "percent"))
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate(Result):
+    """A model on a text, of which it scored a sample of documents: figures of the whole text, each with its interval.
+
+    Attributes:
+        model: its name.
+        proxies: names of the models that scored all of the text.
+        documents, all_documents: drawn, and in the text.
+        share: of the text's bytes that the model scored, 0 to 1.
+        figures: an `EstimatedFigure` each.
+        correlation: of the model's nats and those of the proxies, by document and byte, 0 to 1; 0 without proxies.
+        documents_needed: so many without proxies would make the interval of bits per byte as narrow.
+        residuals: documents that the error comes from, the first most.
+        of_sample: the evaluation of the sample alone.
+        signature: one line with every choice that moves the figures.
+        notes: what a reader must know.
+
+    Example:
+        >>> import lmgauge
+        >>> text = [f"the {animal} sat on the {thing}" for animal in ("cat", "dog", "cow") for thing in ("mat", "hat", "moon")]
+        >>> corpus = lmgauge.Corpus.from_strings(text, documents=[str(number) for number in range(9)])
+        >>> big, small = (lmgauge.train("witten-bell", corpus, order=order) for order in (2, 1))
+        >>> estimate = lmgauge.estimate(big, corpus, proxy=small, sample=6)
+        >>> estimate.documents, estimate.all_documents, [figure.metric for figure in estimate.figures][:2]
+        (6, 9, ['perplexity', 'cross_entropy'])
+    """
+
+    model: str
+    proxies: tuple[str, ...]
+    documents: int
+    all_documents: int
+    share: float
+    figures: tuple[EstimatedFigure, ...]
+    correlation: float
+    documents_needed: int
+    residuals: tuple[Residual, ...]
+    of_sample: Evaluation
+    signature: str
+    notes: tuple[str, ...] = ()
+
+    def figure(self, metric: str) -> EstimatedFigure:
+        """Return a figure by its name.
+
+        Args:
+            metric: such as bits_per_byte.
+
+        Raises:
+            InputError: there is none of this name.
+        """
+        for figure in self.figures:
+            if figure.metric == metric:
+                return figure
+        raise InputError(f"{metric!r} was not estimated; there are {', '.join(one.metric for one in self.figures)}")
+
+    def _in_brief(self) -> str:
+        lead = self.figures[0]
+        ends = f"{lead.interval.low:.4f} to {lead.interval.high:.4f}"
+        return f"{self.model}: {lead.metric} {lead.value:.4f} ({ends}), {self.documents:,} of {self.all_documents:,} documents"

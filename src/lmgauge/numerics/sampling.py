@@ -1,0 +1,111 @@
+"""Totals of all documents from a sample of them: what a cheap model says of every document is a help with an expensive one.
+
+Documents are drawn at random, each with the same chance (`draw`). Of all documents their sizes z and the helpers x are known,
+such as the nats that a proxy gives them; of the sampled ones the values y. The estimate is a regression estimator (Cochran
+1977, "Sampling techniques", chapters 6 and 7; Saerndal, Swensson & Wretman 1992, "Model assisted survey sampling", 6.4):
+
+    Y = Z (r + s b (X / Z - q)),    r = sum y / sum z,    q = sum x / sum z (over the sample),
+
+the plain figure r of the sample, put right by what is known of the sample: its helpers q are not those of all, X / Z. The
+slope b is that of least squares of y - r z on x - q z, weighted by 1 / z. It counts as far as it is surer than chance:
+s = max(0, 1 - 4 / F) with F of the regression, so that a useless proxy costs next to nothing (as James & Stein 1961 shrink).
+
+Three documents of four, z = 1 each, y = 2, 4, 6, the proxy says x = 1, 2, 3 of them and 4 of the fourth: r = 4, q = 2, and
+y - 4 is twice x - 2 without a rest, so b = 2, s = 1: Y = 4 (4 + 2 (10 / 4 - 2)) = 20, as if the fourth had y = 8.
+
+The error comes from the residuals e = (y - r z) - s b (x - q z) of the sample:
+
+    error^2 = (Z / sum z)^2 (1 - n / N) n / (n - 1 - k) sum e^2,
+
+with Student's t of as many degrees of freedom as the documents are worth by their sizes, less k (`effective_freedom`). It is
+the error of drawing: it says how far the figure of all documents may be, and is 0 where all were drawn. For a test on texts
+like this one (`on_like_texts`), what varies between all documents is added and nothing is taken off for the share drawn.
+`benchmarks/sampled_documents.py` tells how often these intervals miss on real text.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lmgauge.numerics.exact import Floats, Ints
+from lmgauge.numerics.intervals import DOCUMENTS, Spread, effective_freedom
+
+REGRESSION = "regression on a sample"
+_SURE = 4.0
+"""F of a regression below which the helpers count for nothing."""
+
+
+def draw(documents: int, count: int, seed: int) -> Ints:
+    """Return the numbers of documents drawn at random, ascending; a larger sample of the same seed holds a smaller one."""
+    order: Ints = np.random.default_rng(seed).permutation(documents)
+    return np.sort(order[:count])
+
+
+@dataclass(frozen=True)
+class Total:
+    """A total over all documents, estimated from a sample."""
+
+    value: float
+    residuals: Floats  # float64 [sampled], what the helpers do not tell of each document
+    fitted: Floats  # float64 [documents], what they tell of each
+    helpers: int  # how many slopes were estimated; 0 where they are no surer than chance
+    correlation: float  # of values and helpers, sizes taken out, 0 to 1; 0 without helpers
+
+    def minus(self, other: Total, times: float) -> Total:
+        """Return the total of the values less so many times those of another."""
+        return replace(
+            self,
+            value=self.value - times * other.value,
+            residuals=self.residuals - times * other.residuals,
+            fitted=self.fitted - times * other.fitted,
+            helpers=max(self.helpers, other.helpers),
+        )
+
+
+def known(values: Floats, sampled: Ints) -> Total:
+    """Return the total of values that are known of all documents."""
+    return Total(float(values.sum()), np.zeros(len(sampled)), values, 0, 0.0)
+
+
+def estimated(values: Floats, sizes: Floats, helpers: Floats, sampled: Ints) -> Total:
+    """Return the estimated total of values over all documents."""
+    # values: float64 [sampled]; sizes: float64 [documents], above 0; helpers: float64 [documents, k], k < sampled - 2;
+    # sampled: int64 [sampled], numbers of documents, ascending.
+    # estimated([2, 4, 6], [1, 1, 1, 1], [[1], [2], [3], [4]], [0, 1, 2]).value -> 20.0
+    own, beside = sizes[sampled], helpers[sampled]
+    size, count = own.sum(), helpers.shape[1]
+    rate, rates = values.sum() / size, beside.sum(axis=0) / size
+    roots = np.sqrt(own)
+    rest = (values - rate * own) / roots
+    moves = (beside - np.outer(own, rates)) / roots[:, None]
+    slopes = np.linalg.lstsq(moves, rest, rcond=1e-9)[0]
+    explained = (moves * slopes).sum(axis=1)
+    unexplained = float(((rest - explained) ** 2).sum())
+    gain, whole = float((explained**2).sum()), float((rest**2).sum())
+    sure = gain * (len(values) - 1 - count) / count if count else 0.0
+    share = max(0.0, 1.0 - _SURE * unexplained / sure) if sure > 0.0 else 0.0
+    slopes = share * slopes
+    fitted = rate * sizes + ((helpers - np.outer(sizes, rates)) * slopes).sum(axis=1)
+    correlation = math.sqrt(min(1.0, gain / whole)) if whole > 0.0 else 0.0
+    return Total(float(fitted.sum()), values - fitted[sampled], fitted, count if share else 0, correlation)
+
+
+def ratio_of(upper: Total, lower: Total, sizes: Floats, sampled: Ints, *, on_like_texts: bool = False) -> Spread:
+    """Return the ratio of two totals with its error: of drawing, or of the test on texts like this one."""
+    # sizes: float64 [documents], those that the totals were estimated with.
+    ratio = upper.value / lower.value
+    rest = upper.minus(lower, ratio)
+    drawn, documents = len(sampled), len(sizes)
+    share = drawn / documents
+    freedom = max(1, effective_freedom(sizes[sampled]) - rest.helpers)
+    scale = float(sizes.sum() / sizes[sampled].sum())
+    variance = scale**2 * drawn / (drawn - 1 - rest.helpers) * float((rest.residuals**2).sum())
+    if on_like_texts:
+        between = rest.fitted - rest.fitted.mean()
+        variance += documents / (documents - 1) * float((between**2).sum())
+    else:
+        variance *= 1.0 - share
+    return Spread(ratio, math.sqrt(variance) / abs(lower.value), freedom, REGRESSION, DOCUMENTS, drawn)
