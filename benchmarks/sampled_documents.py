@@ -168,7 +168,7 @@ def false_alarm(columns: dict[str, Floats], label: str, count: int, number: int)
     text = np.random.default_rng(number).integers(0, len(sizes), len(sizes))
     drawn = draw(len(sizes), count, number)
     upper = estimated(centered[text][drawn], sizes[text], columns["kn5"][text][:, None], drawn)
-    return ratio_of(upper, known(sizes[text], drawn), sizes[text], drawn, on_like_texts=True).p_value < 0.05
+    return ratio_of(upper, known(sizes[text], drawn), sizes[text], drawn, like_texts=True).p_value < 0.05
 
 
 def main() -> None:

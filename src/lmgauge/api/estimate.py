@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import PATHS, Model, Models, Text, corpus_of, listed, named_models, opened
 from lmgauge.base.declaration import verb
-from lmgauge.base.errors import UsageError
 from lmgauge.base.option_numbers import Count
 from lmgauge.evaluation.options import SampleSettings
 from lmgauge.settings import Outputs, ReadingOptions, ScoringOptions
@@ -34,8 +33,8 @@ def estimate(
     """Estimate the figures of a text from a sample of its documents: `lmgauge eval --sample`.
 
     The model scores documents drawn at random. Cheaper models, its proxies, score all of them: what they say of the others
-    makes the estimate as sure as a plain sample of several times the size. The interval is where the figure of the whole text
-    is.
+    makes the estimate as sure as a plain sample of several times the size. The interval is where the figure of the whole
+    text is.
 
     Args:
         model: the model, or its path.
@@ -60,7 +59,8 @@ def estimate(
 
     Example:
         >>> from lmgauge import Corpus, train
-        >>> text = Corpus.from_strings(["a b", "b", "a", "a a", "b a", "b b"] * 3, documents=[str(n // 2) for n in range(18)])
+        >>> names = [str(number // 2) for number in range(18)]
+        >>> text = Corpus.from_strings(["a b", "b", "a", "a a", "b a", "b b"] * 3, documents=names)
         >>> big, small = train("laplace", text, order=2), train("laplace", text, order=1)
         >>> estimate(big, text, proxy=small, sample=8)
         <Estimate: laplace2: perplexity 2.4546 (2.3840 to 2.5273), 8 of 9 documents>

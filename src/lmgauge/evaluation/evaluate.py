@@ -134,7 +134,8 @@ class Evaluator:
         changes: Sequence[str] = (),
     ) -> Evaluation:
         """Return the numbers of the whole text, or of a group."""
-        # part: how many documents of how many the text is a sample of; documents: int64 [segments of the text] or None, and what tells them apart; if not given, as the table says.
+        # part: of a sample, how many documents of how many; documents: int64 [segments of the text] or None, and what tells
+        # them apart; if not given, as the table says.
         protocol, whole, origin = self._protocol, code is None, self.origin
         tally, denominators = self.tallies[code], self.counted.get(code)
         scored = protocol.of_text(denominators, whole=whole) if protocol else ScoredPart.whole(denominators, origin.policy)
@@ -381,7 +382,7 @@ class SplitEvaluation(Result):
 
 def split_by_segments(run: Run, contaminated: NDArray[np.bool_], corpus: Corpus) -> SplitEvaluation:
     """Evaluate the segments of a run in two parts."""
-    # contaminated: bool [segments of the text], e.g. `Overlap.segment_excluded`; corpus: the text that was scored; it must
+    # contaminated: bool [segments of the text], as `Overlap` has them; corpus: the text that was scored; it must
     # be possible to read it again.
     run = about(run, corpus)
     evaluator = Evaluator(run.origin)

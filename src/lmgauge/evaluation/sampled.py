@@ -1,16 +1,14 @@
-"""Documents drawn from a text: what is known of all of them, and the figures of the whole text that a sample of them gives."""
+"""Documents drawn from a text: what is known of all of them, and the figures of the whole text that the drawn ones give."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.base.decoding import decode
 from lmgauge.base.errors import InputError
 from lmgauge.base.result_list import Result, column
 from lmgauge.evaluation.event_sums import Floats, Ints, Paired
@@ -34,13 +32,6 @@ class Sample:
     bounds: list[int]  # where the drawn segments begin and end: first, one past the last, first, ...
     sizes: dict[str, list[int]]  # of each document, by `SIZES`
     proxies: dict[str, tuple[list[float], list[float]]]  # nats and events that each proxy gives each document, by its name
-
-    @classmethod
-    def stated(cls, settings: Mapping[str, Any], where: object) -> Sample | None:
-        """Return the sample that the settings of a run state; None of a run of all of its text."""
-        text = settings.get("text")
-        content = text.get("sample") if isinstance(text, dict) else None
-        return None if content is None else decode(content, cls, str(where), "a sample of documents", "evaluate again")
 
     @property
     def documents(self) -> int:
@@ -69,22 +60,19 @@ class Sample:
         helpers = [of_proxy[column] for of_proxy in self.proxies.values() if helped]
         return estimated(values, self.weights, np.array(helpers).reshape(-1, self.documents).T, self.numbers)
 
-    def spreads(
-        self, nats: Floats, events: Floats, *, helped: bool = True, on_like_texts: bool = False
-    ) -> dict[str, Spread | None]:
-        """Return nats per event, byte, character and word of the whole text, by what they are per."""
+    def spreads(self, nats: Floats, events: Floats, *, helped: bool = True, like_texts: bool = False) -> dict[str, Spread]:
+        """Return nats per event, byte, character and word of the whole text, by what they are per; of what it has."""
         # nats, events: float64 [drawn], what a model (or the difference of two) gave each document.
-        upper = self.total(nats, 0, helped=helped)
-        counts = {size: known(np.array(self.sizes[size], np.float64), self.numbers) for size in SIZES}
-        lower = {"events": self.total(events, 1, helped=helped)} | counts
+        upper, lower = self.total(nats, 0, helped=helped), {"events": self.total(events, 1, helped=helped)}
+        lower |= {size: known(np.array(counts, np.float64), self.numbers) for size, counts in self.sizes.items()}
         return {
-            per: ratio_of(upper, total, self.weights, self.numbers, on_like_texts=on_like_texts) if total.value else None
+            per: ratio_of(upper, total, self.weights, self.numbers, like_texts=like_texts)
             for per, total in lower.items()
+            if total.value
         }
 
 
-@dataclass(frozen=True)
-class JoinedSample:
+class JoinedSample(NamedTuple):
     """Two models on the same sample: what they give the whole text."""
 
     nats: tuple[float, float]  # log-probabilities
@@ -96,25 +84,24 @@ class JoinedSample:
 
 def joined(first: Sample | None, second: Sample | None, paired: Paired) -> JoinedSample | None:
     """Return what two models give the text that they scored the same documents of; None where they scored no such sample."""
-    if first is None or second is None or first.drawn != second.drawn or first.text != second.text:
+    if first is None or second is None or (first.drawn, first.text) != (second.drawn, second.text):
         return None
     both = replace(first, proxies=second.proxies | first.proxies)
     # A table numbers documents anew, in the same order.
     numbers, codes = np.unique([] if paired.documents is None else paired.documents, return_inverse=True)
     if len(numbers) != len(both.drawn):
         raise InputError("runs of a sample are compared by the documents that were drawn: leave --document out")
-    of_document = [np.bincount(codes, values, len(both.drawn)) for values in (*paired.nats, paired.sizes[:, 0])]
-    events = both.total(of_document[2], 1).value
-    nats, change = both.total(of_document[0], 0).value, both.total(of_document[0] - of_document[1], 0).value
-    spreads = both.spreads(of_document[0] - of_document[1], of_document[2], on_like_texts=True)
-    sizes = {size: float(sum(both.sizes[size])) for size in SIZES} | {"events": events}
+    one, other, events = (np.bincount(codes, values) for values in (*paired.nats, paired.sizes[:, 0]))
+    spreads = both.spreads(one - other, events, like_texts=True)
+    nats, change, of_events = (both.total(*column).value for column in ((one, 0), (one - other, 0), (events, 1)))
+    sizes = {"events": of_events} | {size: float(sum(counts)) for size, counts in both.sizes.items()}
     return JoinedSample(
         (nats, nats - change),
         change,
         np.array([sizes[figure.per] for figure in COMPARED]),
-        [spreads[figure.per] for figure in COMPARED],
-        f"figures, intervals and the test are of all {both.documents:,} documents, estimated from the {len(both.drawn):,} that "
-        "both models scored; slices and examples are of these alone",
+        [spreads.get(figure.per) for figure in COMPARED],
+        f"figures, intervals and the test are of all {both.documents:,} documents, estimated from the {len(both.drawn):,} "
+        "that both models scored; slices and examples are of these alone",
     )
 
 
@@ -170,12 +157,11 @@ class Estimate(Result):
 
     Example:
         >>> import lmgauge
-        >>> text = [f"the {animal} sat on the {thing}" for animal in ("cat", "dog", "cow") for thing in ("mat", "hat", "moon")]
-        >>> corpus = lmgauge.Corpus.from_strings(text, documents=[str(number) for number in range(9)])
-        >>> big, small = (lmgauge.train("witten-bell", corpus, order=order) for order in (2, 1))
-        >>> estimate = lmgauge.estimate(big, corpus, proxy=small, sample=6)
+        >>> text = lmgauge.Corpus.from_strings(["a b", "b", "a", "a a", "b a"] * 2, documents=[str(n) for n in range(10)])
+        >>> big, small = (lmgauge.train("witten-bell", text, order=order) for order in (2, 1))
+        >>> estimate = lmgauge.estimate(big, text, proxy=small, sample=8)
         >>> estimate.documents, estimate.all_documents, [figure.metric for figure in estimate.figures][:2]
-        (6, 9, ['perplexity', 'cross_entropy'])
+        (8, 10, ['perplexity', 'cross_entropy'])
     """
 
     model: str
@@ -200,12 +186,11 @@ class Estimate(Result):
         Raises:
             InputError: there is none of this name.
         """
-        for figure in self.figures:
-            if figure.metric == metric:
-                return figure
-        raise InputError(f"{metric!r} was not estimated; there are {', '.join(one.metric for one in self.figures)}")
+        named = {one.metric: one for one in self.figures}
+        if metric not in named:
+            raise InputError(f"{metric!r} was not estimated; there are {', '.join(named)}")
+        return named[metric]
 
     def _in_brief(self) -> str:
-        lead = self.figures[0]
-        ends = f"{lead.interval.low:.4f} to {lead.interval.high:.4f}"
-        return f"{self.model}: {lead.metric} {lead.value:.4f} ({ends}), {self.documents:,} of {self.all_documents:,} documents"
+        lead, drawn = self.figures[0], f"{self.documents:,} of {self.all_documents:,} documents"
+        return f"{self.model}: {lead.metric} {lead.value:.4f} ({lead.interval.low:.4f} to {lead.interval.high:.4f}), {drawn}"

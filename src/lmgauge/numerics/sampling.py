@@ -1,8 +1,9 @@
-"""Totals of all documents from a sample of them: what a cheap model says of every document is a help with an expensive one.
+"""Totals of all documents from a sample of them: what a cheap model says of every document helps with an expensive one.
 
-Documents are drawn at random, each with the same chance (`draw`). Of all documents their sizes z and the helpers x are known,
-such as the nats that a proxy gives them; of the sampled ones the values y. The estimate is a regression estimator (Cochran
-1977, "Sampling techniques", chapters 6 and 7; Saerndal, Swensson & Wretman 1992, "Model assisted survey sampling", 6.4):
+Documents are drawn at random, each with the same chance (`draw`). Of all documents their sizes z and the helpers x are
+known, such as the nats that a proxy gives them; of the sampled ones the values y. The estimate is a regression estimator
+(Cochran 1977, "Sampling techniques", chapters 6 and 7; Särndal, Swensson & Wretman 1992, "Model assisted survey sampling",
+6.4):
 
     Y = Z (r + s b (X / Z - q)),    r = sum y / sum z,    q = sum x / sum z (over the sample),
 
@@ -19,14 +20,14 @@ The error comes from the residuals e = (y - r z) - s b (x - q z) of the sample:
 
 with Student's t of as many degrees of freedom as the documents are worth by their sizes, less k (`effective_freedom`). It is
 the error of drawing: it says how far the figure of all documents may be, and is 0 where all were drawn. For a test on texts
-like this one (`on_like_texts`), what varies between all documents is added and nothing is taken off for the share drawn.
+like this one (`like_texts`), what varies between all documents is added and nothing is taken off for the share drawn.
 `benchmarks/sampled_documents.py` tells how often these intervals miss on real text.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -54,16 +55,6 @@ class Total:
     helpers: int  # how many slopes were estimated; 0 where they are no surer than chance
     correlation: float  # of values and helpers, sizes taken out, 0 to 1; 0 without helpers
 
-    def minus(self, other: Total, times: float) -> Total:
-        """Return the total of the values less so many times those of another."""
-        return replace(
-            self,
-            value=self.value - times * other.value,
-            residuals=self.residuals - times * other.residuals,
-            fitted=self.fitted - times * other.fitted,
-            helpers=max(self.helpers, other.helpers),
-        )
-
 
 def known(values: Floats, sampled: Ints) -> Total:
     """Return the total of values that are known of all documents."""
@@ -76,36 +67,35 @@ def estimated(values: Floats, sizes: Floats, helpers: Floats, sampled: Ints) -> 
     # sampled: int64 [sampled], numbers of documents, ascending.
     # estimated([2, 4, 6], [1, 1, 1, 1], [[1], [2], [3], [4]], [0, 1, 2]).value -> 20.0
     own, beside = sizes[sampled], helpers[sampled]
-    size, count = own.sum(), helpers.shape[1]
-    rate, rates = values.sum() / size, beside.sum(axis=0) / size
-    roots = np.sqrt(own)
-    rest = (values - rate * own) / roots
-    moves = (beside - np.outer(own, rates)) / roots[:, None]
+    rate, rates = values.sum() / own.sum(), beside.sum(axis=0) / own.sum()
+    rest = (values - rate * own) / np.sqrt(own)
+    moves = (beside - np.outer(own, rates)) / np.sqrt(own)[:, None]
     slopes = np.linalg.lstsq(moves, rest, rcond=1e-9)[0]
-    explained = (moves * slopes).sum(axis=1)
-    unexplained = float(((rest - explained) ** 2).sum())
-    gain, whole = float((explained**2).sum()), float((rest**2).sum())
-    sure = gain * (len(values) - 1 - count) / count if count else 0.0
-    share = max(0.0, 1.0 - _SURE * unexplained / sure) if sure > 0.0 else 0.0
-    slopes = share * slopes
-    fitted = rate * sizes + ((helpers - np.outer(sizes, rates)) * slopes).sum(axis=1)
+    told = (moves * slopes).sum(axis=1)
+    gain, left, whole = (float((part**2).sum()) for part in (told, rest - told, rest))
+    count = len(slopes)
+    share = max(0.0, 1.0 - _SURE * count * left / (gain * (len(values) - 1 - count))) if gain > 0.0 else 0.0
+    fitted = rate * sizes + ((helpers - np.outer(sizes, rates)) * share * slopes).sum(axis=1)
     correlation = math.sqrt(min(1.0, gain / whole)) if whole > 0.0 else 0.0
     return Total(float(fitted.sum()), values - fitted[sampled], fitted, count if share else 0, correlation)
 
 
-def ratio_of(upper: Total, lower: Total, sizes: Floats, sampled: Ints, *, on_like_texts: bool = False) -> Spread:
-    """Return the ratio of two totals with its error: of drawing, or of the test on texts like this one."""
+def ratio_of(upper: Total, lower: Total, sizes: Floats, sampled: Ints, *, like_texts: bool = False) -> Spread:
+    """Return the ratio of two totals with its error: of drawing, or of a test on texts like this one."""
     # sizes: float64 [documents], those that the totals were estimated with.
-    ratio = upper.value / lower.value
-    rest = upper.minus(lower, ratio)
-    drawn, documents = len(sampled), len(sizes)
-    share = drawn / documents
-    freedom = max(1, effective_freedom(sizes[sampled]) - rest.helpers)
-    scale = float(sizes.sum() / sizes[sampled].sum())
-    variance = scale**2 * drawn / (drawn - 1 - rest.helpers) * float((rest.residuals**2).sum())
-    if on_like_texts:
-        between = rest.fitted - rest.fitted.mean()
-        variance += documents / (documents - 1) * float((between**2).sum())
+    ratio, helpers = upper.value / lower.value, max(upper.helpers, lower.helpers)
+    residuals, fitted = upper.residuals - ratio * lower.residuals, upper.fitted - ratio * lower.fitted
+    drawn, documents, own = len(sampled), len(sizes), sizes[sampled]
+    variance = float((sizes.sum() / own.sum()) ** 2 * drawn / (drawn - 1 - helpers) * (residuals**2).sum())
+    if like_texts:
+        variance += documents / (documents - 1) * float(((fitted - fitted.mean()) ** 2).sum())
     else:
-        variance *= 1.0 - share
+        variance *= 1.0 - drawn / documents
+    freedom = max(1, effective_freedom(own) - helpers)
     return Spread(ratio, math.sqrt(variance) / abs(lower.value), freedom, REGRESSION, DOCUMENTS, drawn)
+
+
+def documents_for(times: float, drawn: int, documents: int) -> float:
+    """Return how large a sample is whose error is so many times that of another, for values that vary alike."""
+    # The error is S sqrt(1 / n - 1 / N). Half of that of 100 of 1,000 documents: documents_for(0.5, 100, 1000) -> 307.7
+    return 1 / (1 / documents + (1 / drawn - 1 / documents) * times**2)

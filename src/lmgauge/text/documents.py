@@ -281,8 +281,7 @@ class Corpus:
 
         Args:
             segments: bool [segments of this text], those to read.
-            sample: what is remembered of them among the settings, if they are a sample of documents; its "part", as in
-                "200/5000", is in the report.
+            sample: what is remembered of a sample of documents, whose "part" the report has.
 
         Raises:
             UsageError: segments are joined, chosen already, have text before them, or can be read only once.
@@ -296,7 +295,7 @@ class Corpus:
             raise UsageError("segments cannot be chosen from a text that is joined, has given text or can be read only once")
         other = self.in_blocks(self.block_bytes)
         other._chosen, other._sha256 = segments, ""
-        other.settings = self.settings if sample is None else {**self.settings, "sample": sample}
+        other.settings = self.settings | ({"sample": sample} if sample else {})
         return other
 
     def with_records(self, taken: Iterable[str]) -> Corpus:
