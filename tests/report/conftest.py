@@ -16,9 +16,11 @@ from tests.tasks.share import Share, compared, grouped
 import lmgauge
 from lmgauge.api.info import Info
 from lmgauge.base.display import Displayable
+from lmgauge.evaluation.agreement.results import FloorTest, PairFigures, PairSlice, PairSlices, WorstEvent
 from lmgauge.evaluation.baselines import Ladder
 from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.diagnosis.costs import PartOfBits, SpelledWord, SpellingCosts
+from lmgauge.evaluation.divergence.divergence_result import Figure
 from lmgauge.evaluation.evaluate import SplitEvaluation
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.filtering.documents import DocumentScores, DocumentSums, Groups
@@ -120,6 +122,8 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "selection": selection(),
         "split": split_text(),
         "shard": lmgauge.results.FinishedShard(HOSTILE, 2, 8, LONG, 12, False),
+        "agreement": agreement(),
+        "agreement_series": lmgauge.results.AgreementSeries((agreement(), agreement()), (HOSTILE, LONG)),
         "context_curve": curve(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
@@ -194,6 +198,21 @@ def training() -> Any:
     return NeuralTraining(
         path=Path(LONG), settings=settings, parameters=9, vocabulary_size=5, events=7, epochs=3, history=history,
         valid_perplexity=26.7, seconds=1.5, notes=(HOSTILE,),
+    )  # fmt: skip
+
+
+def agreement() -> lmgauge.results.EngineAgreement:
+    """Two engines whose names and tokens try to drive a terminal."""
+    interval = Interval(0.01, 0.02, 0.95, "jackknife", "documents", 9)
+    cut = PairSlices("position in the segment (events)", tuple(PairSlice(x, 5, 0.01, 0.0, 0.1) for x in (HOSTILE, LONG)))
+    values = [Figure(0.015, interval)] * 10
+    figures = PairFigures(10, *values, 0.1, {"0": -0.1, "100": 0.1}, (0, 0), ((0.0, 2), (0.0625, 8)), (cut,))
+    worst = WorstEvent(3, 4, -1.0, -1.1, -0.1, HOSTILE, LONG, HOSTILE)
+    test = FloorTest("rms", 0.015, 0.01, 0.01)
+    of = {"segments": 2, "missing_tokens": (0, 0), "missing_segments": (0, 0), "independence": LONG, "signature": HOSTILE}
+    return lmgauge.results.EngineAgreement(
+        HOSTILE, LONG, (0.9, 1.1), figures=figures, floor=figures, floor_from=HOSTILE, tests=(test,), beyond=True,
+        worst_tokens=(worst,), notes=(HOSTILE, LONG), **of,
     )  # fmt: skip
 
 
