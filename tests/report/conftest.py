@@ -33,6 +33,7 @@ from lmgauge.models.combined.mixture.mixing import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.numerics.intervals import Interval
+from lmgauge.report import agreement as agreement_report
 from lmgauge.report import (
     audit,
     calc,
@@ -278,6 +279,8 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "overview": lambda it: it["overview"],
     "comparison": lambda it: comparison.blocks(it["comparison"]),
     "recipes": lambda it: comparison.recipe_blocks(it["recipes"]),
+    "agreement": lambda it: agreement_report.blocks(it["agreement"]),
+    "agreement_series": lambda it: agreement_report.series_blocks(it["agreement_series"]),
     "context_curve": lambda it: context_curve.blocks(it["context_curve"]),
     "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),
     "ladder": lambda it: diagnosis.ladder_blocks(it["ladder"]),
@@ -344,6 +347,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
     parts = it["evaluations"]
     shown = [
         *(parts, parts[0], it["comparison"], it["comparison"][0], it["recipes"], it["recipes"][0], it["diagnosis"]),
+        *(it["agreement"], it["agreement_series"]),
         it["ladder"],
         *(
             it["divergence"],

@@ -75,7 +75,7 @@ def agree(
         >>> text = Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"] * 3)
         >>> first, second = (train("witten-bell", text, order=order) for order in (2, 3))
         >>> agree(first, second, text=text)
-        <EngineAgreement: wb3 / wb2: mean |Δ| 0.096 nats, floor 0>
+        <EngineAgreement: wb3 / wb2: mean |Δ| 0.209 nats, floor 0>
     """
     from lmgauge.base.temporaries import scratch_folder
     from lmgauge.evaluation.agreement.agree import agree as _agree
