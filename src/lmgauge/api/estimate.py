@@ -13,7 +13,6 @@ from lmgauge.evaluation.options import SampleSettings
 from lmgauge.settings import Outputs, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.estimate import Rows
     from lmgauge.results import Estimate
 
 
@@ -74,7 +73,7 @@ def estimate(
     outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], 1)
     runs = [opened(one) for one in each if _is_run(one)]
     (loaded, *models), (name, *names) = named_models([model, *(one for one in each if not _is_run(one))], scoring, corpus)
-    proxies: dict[str, Rows] = {}
+    proxies: dict[str, Any] = {}
     for one, its_name in zip(models, names, strict=True):
         rows = partial(one.score, corpus.in_blocks(corpus.block_bytes), spans=False, threads=threads)
         proxies[Origin.of_model(one, its_name).fingerprints["label"]] = rows

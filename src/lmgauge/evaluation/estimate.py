@@ -37,12 +37,12 @@ from lmgauge.text.segments import Segments
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
-Rows = Callable[[], Iterable[ScoreBatch]]
-Drawing = Callable[[int], Sample]
-PILOT = 20
-"""Documents that are scored to learn how many are needed, or how long they take."""
-_RESIDUALS = 5
-_DOCUMENTS_A_PROXY = 5
+Proxies = Mapping[str, Callable[[], Iterable[ScoreBatch]]]
+"""What gives the rows of each proxy, by its name."""
+Scored = tuple[Evaluation, Floats, dict[int, str]]
+"""What a model gives a sample: its evaluation, nats and events of each document, and where it begins."""
+PILOT, MOST_SHOWN, DOCUMENTS_A_PROXY = 20, 5, 5
+"""Documents scored to learn how many are needed, or how long they take; shown; and drawn at least for each proxy."""
 
 
 class _Totals:
@@ -83,7 +83,7 @@ class _Totals:
         return np.column_stack([np.bincount(documents, values) for values in np.concatenate(self._columns).T])
 
 
-def read_documents(corpus: Corpus, model: LanguageModel, proxies: Mapping[str, Rows], seed: int) -> tuple[int, Drawing]:
+def read_documents(corpus: Corpus, model: LanguageModel, proxies: Proxies, seed: int) -> tuple[int, Callable[[int], Sample]]:
     """Let proxies score all of a text, and return how many documents it has, and what draws some of them."""
     # Documents are counted as the figures of the model count them.
     say_progress("scoring all documents with the proxies" if proxies else "counting")
@@ -102,10 +102,9 @@ def read_documents(corpus: Corpus, model: LanguageModel, proxies: Mapping[str, R
     documents = columns.shape[1]
 
     def drawing(count: int) -> Sample:
-        least = max(FEWEST_UNITS, _DOCUMENTS_A_PROXY * len(each))
+        least = max(FEWEST_UNITS, DOCUMENTS_A_PROXY * len(each))
         if not least <= count <= documents:
-            most = f"this text has {documents:,}"
-            raise UsageError(f"a sample of {count:,}: draw {least} or more ({FEWEST_UNITS}, 5 for each proxy); {most}")
+            raise UsageError(f"a sample of {count:,}: give {least} documents or more; the text has {documents:,}")
         numbers = draw(documents, count, seed)
         chosen = np.isin(of_segment, numbers).astype(np.int8)
         return Sample(
@@ -122,33 +121,20 @@ def read_documents(corpus: Corpus, model: LanguageModel, proxies: Mapping[str, R
     return documents, drawing
 
 
-Scored = tuple[Evaluation, Floats, dict[int, str]]
-"""What a model gives a sample: its evaluation, nats and events of each document, and where it begins."""
-
-
 def estimate(
-    model: LanguageModel,
-    name: str,
-    proxies: Mapping[str, Rows],
-    corpus: Corpus,
-    settings: SampleSettings,
-    outputs: Outputs,
-    *,
-    scoring: Any,
-    threads: int | None = None,
+    model: LanguageModel, name: str, proxies: Proxies, corpus: Corpus, settings: SampleSettings, outputs: Outputs, **how: Any
 ) -> Estimate:
     """Score all documents with the proxies and a sample of them with the model, and estimate the figures of the whole."""
-    # proxies: by their names, what gives their rows; scoring: how models without options of their own were loaded.
+    # how: `scoring` and `threads`, as of `evaluated`.
     policy = model.context_policy
-    if policy.leaves_out or corpus.is_joined:
-        raise UsageError("a sample of documents takes no protocol that joins segments or leaves out tokens")
-    corpus.without_given("a sample of documents").refuse_once("a sample is drawn once all documents are known")
+    if policy.protocol is not None:
+        raise UsageError(f"protocol {policy.protocol}: a sample of documents is scored by our own rules: leave it out")
+    corpus.chosen(np.zeros(0, np.bool_))  # refuses what is joined, has given text, or can be read only once
 
     def scored(sample: Sample, outputs: Outputs) -> Scored:
         say_progress(f"scoring {sample.part} documents")
         part, drawn = corpus.chosen(sample.chosen(), asdict(sample)), _Totals()
-        how = {"scoring": scoring, "threads": threads, "watch": drawn.watch}
-        (result,) = evaluated([model], [name], part, outputs, **how)
+        (result,) = evaluated([model], [name], part, outputs, watch=drawn.watch, **how)
         if result.zero_probability_events:
             zeros = f"probability zero to {result.zero_probability_events:,} events of the sample"
             raise InputError(f"{name}: gives {zeros}, so that all figures of the text are infinite")
@@ -166,7 +152,7 @@ def estimate(
     total, size = sample.total(nats, 0), sample.weights[sample.numbers]
     residuals, (error, plain_error) = total.residuals, (one["bytes"].error for one in (spreads, plain))
     of_error = residuals**2 / ((residuals**2).sum() or 1.0)
-    largest = np.argsort(-of_error, kind="stable")[:_RESIDUALS].tolist()
+    largest = np.argsort(-of_error, kind="stable")[:MOST_SHOWN].tolist()
     bits = nats_to_bits(np.array([nats, nats - residuals]) / size).T
     parts = dict(Signature.parse(result.signature).parts)
     stated = {"seed": str(settings.seed), "proxy": "+".join(proxies) or "none", "v": parts.pop("v")}
@@ -196,7 +182,9 @@ def _figures(result: Evaluation, spreads: Mapping[str, Spread], plain: Mapping[s
             yield EstimatedFigure(figure.name, value, ends[0], scaled(alone.ratio), ends[1])
 
 
-def _needed(documents: int, settings: SampleSettings, drawing: Drawing, scored: Callable[[Sample, Outputs], Scored]) -> int:
+def _needed(
+    documents: int, settings: SampleSettings, drawing: Callable[[int], Sample], scored: Callable[[Sample, Outputs], Scored]
+) -> int:
     # How many documents give the interval, or fill the time, that was asked for, by those of a first sample.
     # It depends on how they vary, or on how long they take, and not on which of the others will be drawn: an internal pilot
     # (Wittes & Brittain 1990, "The role of internal pilot studies in increasing the efficiency of clinical trials").

@@ -33,11 +33,6 @@ class Sample:
     sizes: dict[str, list[int]]  # of each document, by `SIZES`
     proxies: dict[str, tuple[list[float], list[float]]]  # nats and events that each proxy gives each document, by its name
 
-    @property
-    def documents(self) -> int:
-        """Return how many documents the whole text has."""
-        return len(self.sizes["bytes"])
-
     def chosen(self) -> NDArray[np.bool_]:
         """Return which segments of the whole text were drawn, bool [segments]."""
         steps = np.zeros(self.segments + 1, np.int64)
@@ -58,7 +53,7 @@ class Sample:
         """Return the total over all documents of what a model gave the drawn ones."""
         # values: float64 [drawn]; column: 0 for nats, 1 for events; helped: by the proxies.
         helpers = [of_proxy[column] for of_proxy in self.proxies.values() if helped]
-        return estimated(values, self.weights, np.array(helpers).reshape(-1, self.documents).T, self.numbers)
+        return estimated(values, self.weights, np.array(helpers).reshape(-1, len(self.weights)).T, self.numbers)
 
     def spreads(self, nats: Floats, events: Floats, *, helped: bool = True, like_texts: bool = False) -> dict[str, Spread]:
         """Return nats per event, byte, character and word of the whole text, by what they are per; of what it has."""
@@ -100,7 +95,7 @@ def joined(first: Sample | None, second: Sample | None, paired: Paired) -> Joine
         change,
         np.array([sizes[figure.per] for figure in COMPARED]),
         [spreads.get(figure.per) for figure in COMPARED],
-        f"figures, intervals and the test are of all {both.documents:,} documents, estimated from the {len(both.drawn):,} "
+        f"figures, intervals and the test are of all {len(both.weights):,} documents, estimated from the {len(both.drawn):,} "
         "that both models scored; slices and examples are of these alone",
     )
 
