@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS, path_and_dtype
+from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS, path_and_formats
 from lmgauge.base.escaping import visible
 from lmgauge.base.option_numbers import Natural
 from lmgauge.cli.derive import Call, fields_of
@@ -28,7 +28,7 @@ def model_among(texts: Sequence[str]) -> str | None:
 
 def _is_model(path: str) -> bool:
     # a model's folder, a file called as GGUF, ARPA and KenLM files are, or the address of a server
-    path, _ = path_and_dtype(path)
+    path, _ = path_and_formats(path)
     named = path.endswith((".gguf", *ARPA_ENDINGS, *KENLM_ENDINGS)) or path.startswith(("http://", "https://"))
     return named or os.path.isfile(os.path.join(path, "config.json"))
 
