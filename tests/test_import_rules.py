@@ -85,7 +85,7 @@ LIBRARIES: dict[str, set[str]] = {
     "base": {"fsspec", "msgspec", "numpy", "pandas", "psutil", "pyarrow", "urllib3"},
     "numerics": {"numpy"},
     "records": {"numpy", "pyarrow", "zstandard"},
-    "text": {"numpy", "pandas", "icu4py", "tokenizers", "sentencepiece", "datasketch"},
+    "text": {"numpy", "pandas", "icu4py", "tokenizers", "sentencepiece"},
     "scores": {"numpy", "pyarrow", "array_api_compat"},
     "work": {"msgspec", "numpy", "pyarrow", "ray"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors"}
@@ -103,7 +103,7 @@ LIBRARIES: dict[str, set[str]] = {
 """Room -> libraries it may import."""
 
 EXTRAS = {
-    *("fsspec", "zstandard", "icu4py", "tokenizers", "sentencepiece", "pandas", "constriction", "datasketch"),
+    *("fsspec", "zstandard", "icu4py", "tokenizers", "sentencepiece", "pandas", "constriction"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray", "datatrove"),
     *("regex", "sacrebleu"),
     *("jinja2", "vl_convert", "starlette", "uvicorn", "triton"),

@@ -29,7 +29,6 @@ PURPOSES: Mapping[str, str] = {
     "lightning": "numbers during a training with Lightning",
     "torchmetrics": "numbers during a training, as a metric",
     "audit": "the compression check of an audit (level 5)",
-    "overlap": "near duplicates",
     "icu": "words of languages without spaces",
     "tokenizers": "a tokenizer.json for n-gram models",
     "sentencepiece": "a SentencePiece .model for n-gram models, CCNet's among them",

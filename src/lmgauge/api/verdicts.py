@@ -368,7 +368,7 @@ def _contamination(
 
     def compare() -> Overlap:
         try:
-            return find_overlap(train, test, OverlapSettings(overlap_unit=unit, near=0, passages=0), threads=threads)
+            return find_overlap(train, test, OverlapSettings(overlap_unit=unit, passages=0), threads=threads)
         except InputError as error:
             if not train.report.sha256:
                 raise

@@ -152,7 +152,7 @@ Measure
   overlap [overlap.overlap]: Find test text inside training text.
     guesses: contamination decontaminate dedup leak
     arguments: train
-    show: overlap_unit n near fold passages field
+    show: overlap_unit n fold passages field
     without: document id given boundary keep as_turn
     metavars: train=TRAIN... TEST
   pairs: Measure how often models prefer the good text of minimal pairs.

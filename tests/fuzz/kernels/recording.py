@@ -194,8 +194,8 @@ def _keep(folder: Path, model: Any, lines: list[str]) -> None:
 
 def _overlap(folder: Path) -> None:
     test, train = folder / "test.txt", folder / "train.txt"
-    lmgauge.overlap(train, test, n=3, near=0.0)
-    lmgauge.overlap(train, test, n=2, near=0.5)
+    lmgauge.overlap(train, test, n=3)
+    lmgauge.overlap(train, test, n=2)
 
 
 def _translations(lines: list[str]) -> None:
