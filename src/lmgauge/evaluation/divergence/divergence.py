@@ -191,9 +191,9 @@ def _context_notes(a: ModelFacts, b: ModelFacts) -> Iterator[str]:
             f"the models see different contexts ({a.name}: {a.context}; {b.name}: {b.context}), which is part of what is "
             "measured here; --context, --stride and --first-token make them the same"
         )
-    kept = [policy.kv_cache or "not rounded" for policy in policies]
-    if kept[0] != kept[1]:
-        yield f"keys and values differ ({a.name}: {kept[0]}; {b.name}: {kept[1]}), which is part of what is measured here"
+    formats = [policy.kv_cache or "not rounded" for policy in policies]
+    if formats[0] != formats[1]:
+        yield f"keys and values differ ({a.name}: {formats[0]}; {b.name}: {formats[1]}), which is measured here"
 
 
 def _notes(events: PairEvents, names: tuple[str, str]) -> Iterator[str]:

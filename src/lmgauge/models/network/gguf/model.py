@@ -68,7 +68,7 @@ def load_gguf(path: Path, options: ScoringOptions) -> GgufModel:
 
 def _policy(network: GgufNetwork, tokens: TokenMap, options: ScoringOptions) -> ContextPolicy:
     if options.kv_cache is not None:
-        network.check_kept(options.kv_cache)
+        network.check_cache(options.kv_cache)
     if options.first_token is None and options.protocol is None:
         options = replace(options, first_token="bos" if tokens.bos != NO_ID and network.adds_bos else "uniform")
     return resolve_policy(options, tokens, network.positions)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 # GGML_TYPE_*, -1 where there is none, and the bytes of a number.
-_KEPT: dict[CacheFormat, tuple[int, float]] = {
+_CACHES: dict[CacheFormat, tuple[int, float]] = {
     "float32": (0, 4.0), "float16": (1, 2.0), "bfloat16": (30, 2.0), "q8_0": (8, 34 / 32), "q4_0": (2, 18 / 32),
     "fp8_e4m3": (-1, 1.0), "fp8_e5m2": (-1, 1.0),
 }  # fmt: skip
@@ -35,9 +35,9 @@ _SEQUENCES = 64  # in one batch, the most that older builds of the library take
 _IN_CACHE = 1 << 16  # logits that stay in a core's cache
 _FIRST_CONTEXT = 512
 _ALL_LAYERS = -1
-_KEPT_LINES = 20
+_CACHES_LINES = 20
 _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 8, 16  # LLAMA_TOKEN_ATTR_*
-_said: deque[str] = deque(maxlen=_KEPT_LINES)
+_said: deque[str] = deque(maxlen=_CACHES_LINES)
 _listeners: list[Any] = []  # callbacks that C code holds must not be collected
 
 
@@ -72,7 +72,7 @@ class GgufNetwork:
         self.path = path
         self.holder: object = None
         self.room = 0
-        self._kept: CacheFormat = "float32"
+        self._kv_cache: CacheFormat = "float32"
         self._context: Any = None
         self._threads = 1
         parameters = self._api.llama_model_default_params()
@@ -150,17 +150,17 @@ class GgufNetwork:
         if self._context is not None:
             self._api.llama_set_n_threads(self._context, threads, threads)
 
-    def check_kept(self, kept: CacheFormat) -> None:
+    def check_cache(self, kv_cache: CacheFormat) -> None:
         """Refuse a format of keys and values that there is not in llama.cpp, or not for this network."""
-        if _KEPT[kept][0] < 0:
-            raise UsageError(f"{self.path}: kv-cache {kept}: llama.cpp has no such cache; choose another format")
+        if _CACHES[kv_cache][0] < 0:
+            raise UsageError(f"{self.path}: kv-cache {kv_cache}: llama.cpp has no such cache; choose another format")
         if not self._numbers_a_token():
-            raise UsageError(f"{self.path}: kv-cache {kept}: {self.architecture} keeps no keys and values; leave it out")
+            raise UsageError(f"{self.path}: kv-cache {kv_cache}: {self.architecture} keeps no keys and values; leave it out")
 
-    def begin(self, length: int, kept: CacheFormat | None = None) -> None:
+    def begin(self, length: int, kv_cache: CacheFormat | None = None) -> None:
         """Forget all contexts, and make room for one of this length, or several together."""
-        # kept: the format of keys and values; float32 if None.
-        changed, self._kept = (kept or "float32") != self._kept, kept or "float32"
+        # kv_cache: the format of keys and values; float32 if None.
+        changed, self._kv_cache = (kv_cache or "float32") != self._kv_cache, kv_cache or "float32"
         if changed or length > self.room:
             self._open(length)
         else:
@@ -241,7 +241,7 @@ class GgufNetwork:
             self._api.llama_free(self._context)
             self._context = None
         room = max(length, min(max(2 * self.room, _FIRST_CONTEXT), self.positions))
-        kind, number_bytes = _KEPT[self._kept]
+        kind, number_bytes = _CACHES[self._kv_cache]
         needed, free = int(self._numbers_a_token() * number_bytes * room), free_memory()
         if free is not None and needed > free:  # asked for more, the system ends the program without a word
             raise self._no_memory(room, f"it takes {format_bytes(needed)} and {format_bytes(free)} are free")
@@ -252,7 +252,7 @@ class GgufNetwork:
         parameters.n_seq_max, parameters.kv_unified = min(self.most_contexts, self.at_a_time, room), True
         parameters.n_threads = parameters.n_threads_batch = self._threads
         parameters.type_k = parameters.type_v = kind
-        parameters.flash_attn_type = _FLASH_ATTENTION_ON if self._kept.startswith("q") else _FLASH_ATTENTION_OFF
+        parameters.flash_attn_type = _FLASH_ATTENTION_ON if self._kv_cache.startswith("q") else _FLASH_ATTENTION_OFF
         parameters.offload_kqv = True
         parameters.no_perf = True
         _said.clear()
@@ -260,7 +260,7 @@ class GgufNetwork:
         if not self._context:
             self._context, self.room = None, 0
             if "cache type" in _last_words():
-                raise UsageError(f"{self.path}: kv-cache {self._kept}: {_last_words()}; choose another format")
+                raise UsageError(f"{self.path}: kv-cache {self._kv_cache}: {_last_words()}; choose another format")
             raise self._no_memory(room, _last_words())
         self.room = room
 
