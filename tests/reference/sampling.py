@@ -26,8 +26,21 @@ def total(
     return estimate * math.fsum(sizes), left, share > 0.0
 
 
-def error(left: Sequence[float], sizes: Sequence[float], sampled: Sequence[int], *, helps: bool) -> float:
-    """Return the error of the total per size, of drawing."""
-    drawn, size = len(sampled), math.fsum(sizes[i] for i in sampled)
-    variance = drawn / (drawn - 1 - helps) * math.fsum(x * x for x in left) / size**2
-    return math.sqrt(variance * (1 - drawn / len(sizes)))
+def error(values: Sequence[float], sizes: Sequence[float], helper: Sequence[float], sampled: Sequence[int]) -> float:
+    """Return the error of drawing, per size, of the estimate with the whole slope: each document is left out once."""
+
+    def estimate(kept: Sequence[int]) -> float:
+        own = [sizes[sampled[j]] for j in kept]
+        rate = math.fsum(values[j] for j in kept) / math.fsum(own)
+        helped = math.fsum(helper[sampled[j]] for j in kept) / math.fsum(own)
+        beside = [helper[sampled[j]] - helped * sizes[sampled[j]] for j in kept]
+        above = [values[j] - rate * sizes[sampled[j]] for j in kept]
+        square = math.fsum(x * x / z for x, z in zip(beside, own, strict=True))
+        slope = math.fsum(x * y / z for x, y, z in zip(beside, above, own, strict=True)) / square
+        return rate + slope * (math.fsum(helper) / math.fsum(sizes) - helped)
+
+    drawn = len(sampled)
+    each = list(range(drawn))
+    whole = estimate(each)
+    falls = [whole - estimate([j for j in each if j != i]) for i in each]
+    return math.sqrt((1 - drawn / len(sizes)) * (drawn - 1) / drawn * math.fsum(fall * fall for fall in falls))

@@ -150,10 +150,10 @@ def estimate(
     if policy.runs_on:
         notes.append(f"the context of {name} runs on over documents: what is drawn follows another one than in the text")
     total, size = sample.total(nats, 0), sample.weights[sample.numbers]
-    residuals, (error, plain_error) = total.residuals, (one["bytes"].error for one in (spreads, plain))
-    of_error = residuals**2 / ((residuals**2).sum() or 1.0)
+    of_error = total.falls**2 / ((total.falls**2).sum() or 1.0)
+    error, plain_error = (one["bytes"].error for one in (spreads, plain))
     largest = np.argsort(-of_error, kind="stable")[:MOST_SHOWN].tolist()
-    bits = nats_to_bits(np.array([nats, nats - residuals]) / size).T
+    bits = nats_to_bits(np.array([nats, total.fitted[sample.numbers]]) / size).T
     parts = dict(Signature.parse(result.signature).parts)
     stated = {"seed": str(settings.seed), "proxy": "+".join(proxies) or "none", "v": parts.pop("v")}
     return Estimate(

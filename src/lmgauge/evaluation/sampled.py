@@ -95,7 +95,7 @@ def joined(first: Sample | None, second: Sample | None, paired: Paired) -> Joine
         change,
         np.array([sizes[figure.per] for figure in COMPARED]),
         [spreads.get(figure.per) for figure in COMPARED],
-        f"figures, intervals and the test are of all {len(both.weights):,} documents, estimated from the {len(both.drawn):,} "
+        f"figures, intervals and the test are of all {len(both.weights):,} documents, estimated from {len(both.drawn):,} "
         "that both models scored; slices and examples are of these alone",
     )
 

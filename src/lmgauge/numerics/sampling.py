@@ -14,13 +14,16 @@ s = max(0, 1 - 4 / F) with F of the regression, so that a useless proxy costs ne
 Three documents of four, z = 1 each, y = 2, 4, 6, the proxy says x = 1, 2, 3 of them and 4 of the fourth: r = 4, q = 2, and
 y - 4 is twice x - 2 without a rest, so b = 2, s = 1: Y = 4 (4 + 2 (10 / 4 - 2)) = 20, as if the fourth had y = 8.
 
-The error comes from the residuals e = (y - r z) - s b (x - q z) of the sample:
+The error is that of the jackknife: d is what the estimate falls by without one document of the sample, which for a
+regression is g e / (1 - h) of the residual e = (y - r z) - s b (x - q z), the leverage h (the document's share of sum z, and
+what it weighs in the slope) and the weight g = 1 + s (X / Z - q) db / dy sum z:
 
-    error^2 = (Z / sum z)^2 (1 - n / N) n / (n - 1 - k) sum e^2,
+    error^2 = (Z / sum z)^2 (1 - n / N) (n - 1) / n sum d^2,
 
-with Student's t of as many degrees of freedom as the documents are worth by their sizes, less k (`effective_freedom`). It is
-the error of drawing: it says how far the figure of all documents may be, and is 0 where all were drawn. For a test on texts
-like this one (`like_texts`), what varies between all documents is added and nothing is taken off for the share drawn.
+with Student's t of as many degrees of freedom as the documents are worth by their sizes, less those of the slopes
+(`effective_freedom`). It is the error of drawing: it says how far the figure of all documents may be, and is 0 where all
+were drawn. For a test on texts like this one (`like_texts`), what varies between all documents is added and nothing is taken
+off for the share drawn.
 `benchmarks/sampled_documents.py` tells how often these intervals miss on real text.
 """
 
@@ -37,6 +40,8 @@ from lmgauge.numerics.intervals import DOCUMENTS, Spread, effective_freedom
 REGRESSION = "regression on a sample"
 _SURE = 4.0
 """F of a regression below which the helpers count for nothing."""
+_LEAST_REST = 0.05
+"""1 - h at least: a document that is nearly all of the sample says nothing of how sure the rest is."""
 
 
 def draw(documents: int, count: int, seed: int) -> Ints:
@@ -50,7 +55,7 @@ class Total:
     """A total over all documents, estimated from a sample."""
 
     value: float
-    residuals: Floats  # float64 [sampled], what the helpers do not tell of each document
+    falls: Floats  # float64 [sampled], what it falls by without each document, over all / sampled sizes
     fitted: Floats  # float64 [documents], what they tell of each
     helpers: int  # how many slopes were estimated; 0 where they are no surer than chance
     correlation: float  # of values and helpers, sizes taken out, 0 to 1; 0 without helpers
@@ -70,23 +75,27 @@ def estimated(values: Floats, sizes: Floats, helpers: Floats, sampled: Ints) -> 
     rate, rates = values.sum() / own.sum(), beside.sum(axis=0) / own.sum()
     rest = (values - rate * own) / np.sqrt(own)
     moves = (beside - np.outer(own, rates)) / np.sqrt(own)[:, None]
-    slopes = np.linalg.lstsq(moves, rest, rcond=1e-9)[0]
-    told = (moves * slopes).sum(axis=1)
+    inverse = np.linalg.pinv(moves, rcond=1e-9)
+    slopes = (inverse * rest).sum(axis=1)
+    told, count = (moves * slopes).sum(axis=1), len(slopes)
     gain, left, whole = (float((part**2).sum()) for part in (told, rest - told, rest))
-    count = len(slopes)
     share = max(0.0, 1.0 - _SURE * count * left / (gain * (len(values) - 1 - count))) if gain > 0.0 else 0.0
     fitted = rate * sizes + ((helpers - np.outer(sizes, rates)) * share * slopes).sum(axis=1)
+    gap = helpers.sum(axis=0) / sizes.sum() - rates
+    weight = 1.0 + share * own.sum() * (gap[:, None] * inverse).sum(axis=0) / np.sqrt(own)
+    leverage = own / own.sum() + (moves * inverse.T).sum(axis=1) * (share > 0.0)
+    falls = weight * (values - fitted[sampled]) / np.maximum(1.0 - leverage, _LEAST_REST)
     correlation = math.sqrt(min(1.0, gain / whole)) if whole > 0.0 else 0.0
-    return Total(float(fitted.sum()), values - fitted[sampled], fitted, count if share else 0, correlation)
+    return Total(float(fitted.sum()), falls, fitted, count if share else 0, correlation)
 
 
 def ratio_of(upper: Total, lower: Total, sizes: Floats, sampled: Ints, *, like_texts: bool = False) -> Spread:
     """Return the ratio of two totals with its error: of drawing, or of a test on texts like this one."""
     # sizes: float64 [documents], those that the totals were estimated with.
     ratio, helpers = upper.value / lower.value, max(upper.helpers, lower.helpers)
-    residuals, fitted = upper.residuals - ratio * lower.residuals, upper.fitted - ratio * lower.fitted
+    falls, fitted = upper.falls - ratio * lower.falls, upper.fitted - ratio * lower.fitted
     drawn, documents, own = len(sampled), len(sizes), sizes[sampled]
-    variance = float((sizes.sum() / own.sum()) ** 2 * drawn / (drawn - 1 - helpers) * (residuals**2).sum())
+    variance = float((sizes.sum() / own.sum()) ** 2 * (drawn - 1) / drawn * (falls**2).sum())
     if like_texts:
         variance += documents / (documents - 1) * float(((fitted - fitted.mean()) ** 2).sum())
     else:
