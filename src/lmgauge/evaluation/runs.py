@@ -356,7 +356,10 @@ def lockstep(
             )
     while waiting := [table.next_segment for table in rows if not table.exhausted]:
         begin = min(waiting)  # segments that no table has are stepped over
-        yield None, [table.take(begin, begin + _SEGMENTS_AT_A_TIME) for table in rows]
+        # As far as all rows at hand are of whole segments, so that no more is held than was read.
+        end = min(table.whole_until for table in rows if not table.exhausted)
+        end = min(max(begin + 1, end), begin + _SEGMENTS_AT_A_TIME)
+        yield None, [table.take(begin, end) for table in rows]
 
 
 def _check_extent(table: ScoreBatch, block: Segments, name: str, complete: bool) -> None:
