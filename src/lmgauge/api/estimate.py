@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from lmgauge.api.inputs import PATHS, Model, Models, Text, corpus_of, listed, named_models, opened
+from lmgauge.api.inputs import PATHS, Model, Models, PathLike, Text, corpus_of, listed, named_models, opened
 from lmgauge.base.declaration import verb
 from lmgauge.base.option_numbers import Count
 from lmgauge.evaluation.options import SampleSettings
@@ -81,5 +81,5 @@ def estimate(
     return estimated(loaded, name, proxies, corpus, sampling, outputs, scoring=scoring, threads=threads)
 
 
-def _is_run(proxy: Model) -> bool:
+def _is_run(proxy: Model) -> TypeGuard[PathLike]:
     return isinstance(proxy, PATHS) and os.path.exists(os.path.join(proxy, "evaluation.json"))

@@ -153,7 +153,7 @@ def estimate(
     of_error = total.falls**2 / ((total.falls**2).sum() or 1.0)
     error, plain_error = (one["bytes"].error for one in (spreads, plain))
     largest = np.argsort(-of_error, kind="stable")[:MOST_SHOWN].tolist()
-    bits = nats_to_bits(np.array([nats, total.fitted[sample.numbers]]) / size).T
+    bits = nats_to_bits(np.array([nats, total.fitted[sample.numbers]]) / size)
     parts = dict(Signature.parse(result.signature).parts)
     stated = {"seed": str(settings.seed), "proxy": "+".join(proxies) or "none", "v": parts.pop("v")}
     return Estimate(
@@ -165,7 +165,9 @@ def estimate(
         figures=tuple(_figures(result, spreads, plain)),
         correlation=total.correlation,
         documents_needed=round(documents_for(error / (plain_error or 1.0), count, documents)),
-        residuals=tuple(Residual(places[sample.drawn[i]], *bits[i].tolist(), float(of_error[i])) for i in largest),
+        residuals=tuple(
+            Residual(places[sample.drawn[i]], float(bits[0, i]), float(bits[1, i]), float(of_error[i])) for i in largest
+        ),
         of_sample=result,
         signature=str(Signature(parts | {"text": sample.text[:6]} | stated, "ppl")),
         notes=tuple(notes),

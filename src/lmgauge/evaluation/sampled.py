@@ -14,7 +14,7 @@ from lmgauge.base.result_list import Result, column
 from lmgauge.evaluation.event_sums import Floats, Ints, Paired
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.numerics.figures import COMPARED
-from lmgauge.numerics.intervals import Interval, Spread
+from lmgauge.numerics.intervals import Interval, Spread, sums_by
 from lmgauge.numerics.sampling import Total, estimated, known, ratio_of
 
 SIZES = ("bytes", "characters", "words")
@@ -86,7 +86,7 @@ def joined(first: Sample | None, second: Sample | None, paired: Paired) -> Joine
     numbers, codes = np.unique([] if paired.documents is None else paired.documents, return_inverse=True)
     if len(numbers) != len(both.drawn):
         raise InputError("runs of a sample are compared by the documents that were drawn: leave --document out")
-    one, other, events = (np.bincount(codes, values) for values in (*paired.nats, paired.sizes[:, 0]))
+    one, other, events = (sums_by(codes, values) for values in (*paired.nats, paired.sizes[:, 0]))
     spreads = both.spreads(one - other, events, like_texts=True)
     nats, change, of_events = (both.total(*column).value for column in ((one, 0), (one - other, 0), (events, 1)))
     sizes = {"events": of_events} | {size: float(sum(counts)) for size, counts in both.sizes.items()}
