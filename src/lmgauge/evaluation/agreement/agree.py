@@ -62,7 +62,8 @@ def agree(
     missing = np.zeros((2, len(runs)), np.int64)  # tokens, segments
     named: list[list[Ints]] = [[] for _ in (*runs, text)]
     tokens_known = True
-    for block, tables in lockstep([run.batches() for run in runs], text, names, complete=False):
+    columns = ("token", "kind", "document", "context", "position", *(("start", "end") if text is not None else ()))
+    for block, tables in lockstep([run.batches(columns) for run in runs], text, names, complete=False):
         documents = [*(table.documents() for table in tables), None if block is None else block.documents]
         for known, numbers in zip(named, documents, strict=True):
             known += [] if numbers is None else [numbers]
