@@ -19,7 +19,7 @@ from lmgauge.base.display import Displayable
 from lmgauge.evaluation.agreement.results import FloorTest, PairFigures, PairSlice, PairSlices, WorstEvent
 from lmgauge.evaluation.baselines import Ladder
 from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
-from lmgauge.evaluation.diagnosis.costs import PartOfBits, SpelledWord, SpellingCosts
+from lmgauge.evaluation.diagnosis.costs import PartOfBits, SpellingCosts
 from lmgauge.evaluation.divergence.divergence_result import Figure
 from lmgauge.evaluation.evaluate import SplitEvaluation
 from lmgauge.evaluation.passages import Passage, Spans
@@ -268,10 +268,9 @@ def output() -> ShownSegment:
 
 
 def spelling_costs() -> SpellingCosts:
-    """What spelling costs, of words from a hostile text."""
+    """What spelling costs, as parts of all bits."""
     parts = tuple(PartOfBits(part, 9, 2.5, 0.2) for part in ("known", "unseen", "letters", "white space", "ends"))
-    words = SpelledWord(HOSTILE, 2, 9.5), SpelledWord(LONG, 1, 40.0)
-    return SpellingCosts(parts, words)
+    return SpellingCosts(parts)
 
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {

@@ -186,8 +186,6 @@ def spelling_blocks(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     yield doc.Table(tuple(columns), "where the bits go: known and unseen words, letters, white space, line ends")
     series = doc.series("share of bits", labels, [round(100 * part.share, 2) for part in costs.parts])
     yield doc.ChartData("spelling", "Where the bits go", "part", "share of bits", "%", (series,), kind="bars")
-    if costs.dearest and one == "word":
-        yield doc.Table(doc.columns(costs.dearest), "unseen words whose letters cost most")
 
 
 def learned(content: Mapping[str, Any]) -> list[str]:
