@@ -87,7 +87,7 @@ LIBRARIES: dict[str, set[str]] = {
     "records": {"numpy", "pyarrow", "zstandard"},
     "text": {"numpy", "pandas", "icu4py", "tokenizers", "sentencepiece"},
     "scores": {"numpy", "pyarrow", "array_api_compat"},
-    "work": {"msgspec", "numpy", "pyarrow", "ray"},
+    "work": {"msgspec", "numpy", "pyarrow"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors"}
     | {"torch", "transformers", "tokenizers", "llama_cpp", "triton", "jinja2"},
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
@@ -104,7 +104,7 @@ LIBRARIES: dict[str, set[str]] = {
 
 EXTRAS = {
     *("fsspec", "zstandard", "icu4py", "tokenizers", "sentencepiece", "pandas", "constriction"),
-    *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray", "datatrove"),
+    *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "datatrove"),
     *("regex", "sacrebleu"),
     *("jinja2", "vl_convert", "starlette", "uvicorn", "triton"),
 }

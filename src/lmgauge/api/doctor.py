@@ -38,7 +38,6 @@ PURPOSES: Mapping[str, str] = {
     "ja": "BLEU's tokenizer for Japanese",
     "ko": "BLEU's tokenizer for Korean",
     "spm": "BLEU's tokenizers of SentencePiece (FLORES)",
-    "ray": "training and evaluation on the machines of a Ray cluster",
     "datatrove": "steps for datatrove's pipelines",
     "whisper": "Whisper's normalizer of transcripts",
     "docs": "building the book",

@@ -45,7 +45,6 @@ METAVARS = {
     "document": "RULE",
     "memory": "SIZE",
     "output": "PATH",
-    "ray": "ADDRESS",
     "recipes": "NAME=RUN,RUN",
     "run": "RUN",
     "shard": "I/N|slurm",
