@@ -16,7 +16,7 @@ from tests.tasks.share import Share, compared, grouped
 import lmgauge
 from lmgauge.api.info import Info
 from lmgauge.base.display import Displayable
-from lmgauge.evaluation.agreement.results import FloorTest, PairFigures, PairSlice, PairSlices, WorstEvent
+from lmgauge.evaluation.agreement.results import PairFigures, PairSlice, PairSlices, WorstEvent
 from lmgauge.evaluation.baselines import Ladder
 from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.diagnosis.costs import PartOfBits, SpelledWord, SpellingCosts
@@ -124,7 +124,9 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "split": split_text(),
         "shard": lmgauge.results.FinishedShard(HOSTILE, 2, 8, LONG, 12, False),
         "agreement": agreement(),
-        "agreement_series": lmgauge.results.AgreementSeries((agreement(), agreement()), (HOSTILE, LONG)),
+        "agreement_series": lmgauge.results.AgreementSeries(
+            (replace(agreement(), label=HOSTILE), replace(agreement(), label=LONG))
+        ),
         "context_curve": curve(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
@@ -209,10 +211,9 @@ def agreement() -> lmgauge.results.EngineAgreement:
     values = [Figure(0.015, interval)] * 10
     figures = PairFigures(10, *values, 0.1, {"0": -0.1, "100": 0.1}, (0, 0), ((0.0, 2), (0.0625, 8)), (cut,))
     worst = WorstEvent(3, 4, -1.0, -1.1, -0.1, HOSTILE, LONG, HOSTILE)
-    test = FloorTest("rms", 0.015, 0.01, 0.01)
-    of = {"segments": 2, "missing_tokens": (0, 0), "missing_segments": (0, 0), "independence": LONG, "signature": HOSTILE}
+    of = {"segments": 2, "missing": ((0, 0),), "independence": LONG, "signature": HOSTILE}
     return lmgauge.results.EngineAgreement(
-        HOSTILE, LONG, (0.9, 1.1), figures=figures, floor=figures, floor_from=HOSTILE, tests=(test,), beyond=True,
+        HOSTILE, LONG, (0.9, 1.1), figures=figures, floor=figures, floor_from=HOSTILE, p_values={"rms": 0.01}, beyond=True,
         worst_tokens=(worst,), notes=(HOSTILE, LONG), **of,
     )  # fmt: skip
 

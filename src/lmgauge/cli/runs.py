@@ -138,7 +138,7 @@ def agree(call: Call) -> None:
         raise click.UsageError("name two engines, A and B: run folders, score tables, models or servers")
     else:
         result = call()
-    call.answer(result)
+    call.answer(result, page=("Do the engines agree?", None))
     call(gate, result=result)
 
 
