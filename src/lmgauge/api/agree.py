@@ -143,7 +143,5 @@ def agree_series(pairs: Mapping[str, Sequence[Operand]], **options: Any) -> Agre
     for name, pair in pairs.items():
         if isinstance(pair, PATHS) or len(pair) not in (2, 3):
             raise UsageError(f"pair {name}: give two runs, or three with the noise floor: {name}=A,B or {name}=A,B,FLOOR")
-    made = {
-        str(name): agree(**dict(zip(("a", "b", "floor"), pair, strict=False)), **options) for name, pair in pairs.items()
-    }
-    return AgreementSeries(tuple(replace(one, label=name) for name, one in made.items()))
+    made = (agree(pair[0], pair[1], floor=pair[2] if len(pair) > 2 else None, **options) for pair in pairs.values())
+    return AgreementSeries(tuple(replace(one, label=str(name)) for name, one in zip(pairs, made, strict=True)))
