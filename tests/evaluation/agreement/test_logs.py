@@ -28,7 +28,7 @@ def test_a_token_that_one_engine_does_not_score_is_left_out(tmp_path: Path) -> N
     whole = log(tmp_path / "a.parquet", [{"token_ids": tokens, "logprobs": values}] * 8)
     headless = log(tmp_path / "b.parquet", [{"token_ids": tokens, "logprobs": [None, *values[1:]]}] * 8)
     result = lmgauge.agree(whole, headless, examples=0)
-    assert (result.figures.events, result.figures.largest, result.missing[1]) == (16, 0.0, (8, 0))
+    assert (result.figures.events, result.figures.largest.value, result.missing[1]) == (16, 0.0, (8, 0))
 
 
 def test_a_missing_row_is_named(tmp_path: Path) -> None:

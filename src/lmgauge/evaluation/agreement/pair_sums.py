@@ -13,11 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial, reduce
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError
 from lmgauge.evaluation.agreement.results import PairFigures, PairSlice, PairSlices, WorstEvent
@@ -30,15 +27,13 @@ from lmgauge.evaluation.slicing.sums import Cut
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_UNITS, UNKNOWN, ratio_interval, spread_of, sums_by
 from lmgauge.numerics.units import perplexity_ratio_from_nats
-from lmgauge.scores import ScoreBatch, same_tokens
+from lmgauge.scores.table import ScoreBatch, Strings, same_tokens
 from lmgauge.text.segments import Segments
 
-_COMBINATIONS = 1 << 14
 _BITS = 16  # leading bits of a float32: its sign, its exponent and 7 bits of its fraction
 _WORST_DOCUMENTS, _AROUND = 10, 6
-_PROBABILITIES = (1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99)
-_ENDS = [np.format_float_positional(end, trim="-") for end in (0, *_PROBABILITIES, 1)]
-_OF_PROBABILITY = [f"{low} to {high}" for low, high in pairwise(_ENDS)]
+_ENDS = [2.0**power for power in range(-9, 7)]  # of the slices by the size of log p, nats
+_BY_SIZE = [f"below {_ENDS[0]:.2g}", *(f"{end:.2g} to {2 * end:.2g}" for end in _ENDS)]
 _NOTHING = Figure(None, None)
 
 
@@ -59,15 +54,14 @@ def common_rows(batches: Sequence[ScoreBatch]) -> list[ScoreBatch]:
 
 def refuse_other_tokens(first: ScoreBatch, second: ScoreBatch, names: Sequence[str]) -> bool:
     """Refuse tables of other tokens, and return True if both tables have tokens, so that this is known."""
-    a, b = (batch.strings.tokens for batch in (first, second))
-    if not (any(a) and any(b)):
+    if Strings([""]) in (first.strings, second.strings):
         return False
-    for row in np.flatnonzero(~same_tokens(first, second)).tolist():
-        one, other = a[first.token_ids[row]], b[second.token_ids[row]]
-        if one and other:
+    if first.strings != second.strings or not np.array_equal(first.token_ids, second.token_ids):
+        for row in np.flatnonzero(~same_tokens(first, second))[:1].tolist():
             segment, place = int(first.row_segments()[row]), int(ranges_by_event([first]).position[row]) + 1
+            own, other = (batch.strings.tokens[batch.token_ids[row]] for batch in (first, second))
             raise InputError(
-                f"{names[1]}: token {place:,} of segment {segment} is {other!r}, and in {names[0]} it is {one!r}; score the "
+                f"{names[1]}: token {place:,} of segment {segment} is {other!r}, and in {names[0]} it is {own!r}; score the "
                 "same tokens with both (here one may be missing)"
             )
     return True
@@ -90,55 +84,52 @@ class PairSums:
         if not len(first):
             return
         a, b = first.logprob, second.logprob
-        zeros = np.array([a == -np.inf, b == -np.inf])
-        finite = ~zeros.any(axis=0)
-        if not (whole := bool(finite.all())):
+        finite, only = np.isfinite(a) & np.isfinite(b), np.zeros((2, 1), bool)
+        impossible = not finite.all()
+        if impossible:
+            zeros = np.array([a, b]) == -np.inf
+            only = zeros & ~zeros[::-1]  # in the first alone, in the second alone
             a, b = (np.where(finite, values, 0.0) for values in (a, b))
-            self._zeros += (zeros & ~zeros[::-1]).sum(axis=1)
         d = b - a
-        size, outside = np.abs(d), (d < self._band[0]) | (d > self._band[1]) | (zeros[0] != zeros[1])
+        size, outside = np.abs(d), (d < self._band[0]) | (d > self._band[1]) | only.any(axis=0)
         with np.errstate(over="ignore"):
             excess = np.expm1(d) - d
-        sums = {"outside": outside, "difference": d, "size": size, "square": d * d, "excess": excess}
-        sums |= {"logprob": a, "logprob_square": a * a, "product": a * d} | ({} if whole else {"finite": finite})
-        events = first.segment_events[first.segment_events > 0]
-        begins = np.cumsum(events) - events
-        own = {"events": events, "finite": events, "largest": np.maximum.reduceat(size, begins)}
-        own |= {name: np.add.reduceat(column, begins, dtype=np.float64) for name, column in sums.items()}
-        for name, column in own.items():
-            self._parts[name].append(column.astype(np.float64))
+        counted = {"events": np.ones(len(d)), "finite": finite.astype(np.float64), "outside": outside.astype(np.float64)}
+        sums = {"difference": d, "size": size, "square": d * d, "excess": excess}
+        sums |= {"logprob": a, "logprob_square": a * a, "product": a * d}
+        begins = (np.cumsum(first.segment_events) - first.segment_events)[first.segment_events > 0]
+        for name, column in (counted | sums).items():
+            self._parts[name].append(np.add.reduceat(column, begins))
+        self._parts["largest"].append(np.maximum.reduceat(size, begins))
         self.largest = max(self.largest, float(size.max()))
-        leading = (d if whole else d[finite]).astype(np.float32).view(np.uint32) >> np.uint32(32 - _BITS)
+        self._zeros += only.sum(axis=1)
+        leading = (d[finite] if impossible else d).astype(np.float32).view(np.uint32) >> np.uint32(32 - _BITS)
         self._histogram += np.bincount(leading, minlength=1 << _BITS)
         # Sizes as whole numbers of 2^-20 nats and of 2^-50 nats beyond: their sums are exact, in whatever order.
         coarse = np.floor(size * 2.0**20)
-        fine = np.floor((size * 2.0**20 - coarse) * 2.0**30)
-        weights = [None, None if whole else finite, outside, coarse, fine]
+        columns = [*counted.values(), coarse, np.floor((size * 2.0**20 - coarse) * 2.0**30)]
         ranges = ranges_by_event([first])
-        cuts = [*self._cuts.of_events(block, first, ranges, spans=bool(len(first.ends))), _by_probability(a)]
-        while cuts:  # several at once, by all combinations of their slices, where these are few
-            few = np.cumprod([len(labels) for _, labels, _ in cuts], dtype=np.float64) <= _COMBINATIONS
-            together = max(1, int(few.sum()))
-            self._add_slices(cuts[:together], weights, size)
-            cuts = cuts[together:]
+        # Of 3 nats, 0.75 x 2^2, the slice from 2 to 4; a little more, as 0 has no such form.
+        by_size = np.clip(np.frexp(1e-9 - a)[1] + 9, 0, len(_ENDS))
+        cuts = self._cuts.of_events(block, first, ranges, spans=bool(len(first.ends)))
+        for cut in (*cuts, ("size of log p in the first (nats)", _BY_SIZE, by_size)):
+            self._add_slices(cut, columns, size)
         self._add_worst(block, first, (a, b), size, ranges.position)
 
-    def _add_slices(self, cuts: Sequence[Cut], weights: Sequence[NDArray[Any] | None], size: Floats) -> None:
-        shape = [len(labels) for _, labels, _ in cuts]
-        joint = reduce(lambda joint, cut: joint * len(cut[1]) + cut[2], cuts[1:], cuts[0][2])
-        tables = [np.bincount(joint, weight, math.prod(shape)).reshape(shape) for weight in weights]
-        highest = np.zeros(math.prod(shape))
-        np.maximum.at(highest, joint, size)
-        for axis, (name, labels, _) in enumerate(cuts):
-            others = tuple(other for other in range(len(cuts)) if other != axis)
-            known, sums, largest = self._slices.get(name, ((), np.zeros((0, len(weights)), np.int64), np.zeros(0)))
-            both = max(labels, known, key=len)
-            sums.resize((len(both), len(weights)), refcheck=False)
-            largest.resize(len(both), refcheck=False)
-            sums[: len(labels)] += np.column_stack([table.sum(axis=others) for table in tables]).astype(np.int64)
-            most = highest.reshape(shape).max(axis=others)
-            largest[: len(labels)] = np.maximum(largest[: len(labels)], most)
-            self._slices[name] = both, sums, largest
+    def _add_slices(self, cut: Cut, columns: Sequence[Floats], size: Floats) -> None:
+        name, labels, codes = cut
+        known, sums, largest = self._slices.get(name, ((), np.zeros((0, len(columns)), np.int64), np.zeros(0)))
+        labels = max(labels, known, key=len)
+        sums.resize((len(labels), len(columns)), refcheck=False)
+        largest.resize(len(labels), refcheck=False)
+        runs = np.concatenate(([0], np.flatnonzero(codes[1:] != codes[:-1]) + 1))
+        if 8 * len(runs) < len(codes):  # rows that follow each other are of one slice: those are added up first
+            codes, columns = codes[runs], [np.add.reduceat(column, runs) for column in columns]
+            size = np.maximum.reduceat(size, runs)
+        for place, column in enumerate(columns):
+            sums[:, place] += np.bincount(codes, column, len(labels)).astype(np.int64)
+        np.maximum.at(largest, codes, size)
+        self._slices[name] = labels, sums, largest
 
     def _add_worst(
         self, block: Segments | None, rows: ScoreBatch, logprobs: tuple[Floats, Floats], size: Floats, position: Ints
@@ -199,7 +190,7 @@ class PairSums:
             perplexity_ratio=k1.mapped(perplexity_ratio_from_nats),
             sequences_outside=ratio(far, np.ones(len(far))).mapped(_share),
             effective_sample_size=_effective(np.where(whole, logs, -np.inf), documents),
-            largest=self.largest,
+            largest=Figure(self.largest, None),
             quantiles=quantiles,
             zeros=(int(self._zeros[0]), int(self._zeros[1])),
             histogram=histogram,
@@ -245,13 +236,6 @@ class PairSums:
 def _slice(label: str, events: float, finite: float, outside: float, size: float, largest: float) -> PairSlice:
     mean = float(size / finite) if finite else None
     return PairSlice(label, int(events), mean, float(outside / events), float(largest))
-
-
-def _by_probability(logprob: Floats) -> Cut:
-    codes = np.zeros(len(logprob), np.uint8)
-    for least in np.log(_PROBABILITIES):  # quicker than a search
-        codes += logprob >= least
-    return "probability in the first", _OF_PROBABILITY, codes.astype(np.int64)
 
 
 def _effective(logs: Floats, documents: Ints | None) -> Figure:
