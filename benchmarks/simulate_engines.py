@@ -220,15 +220,17 @@ def main() -> int:
                 if arguments.only not in kind or (kind == "one layer in bfloat16" and form == "bfloat16"):
                     continue
                 beyond, sizes, floors = [], [], []
+                firsts = np.array([scored(replace(how, **shape.get(kind, {})), second(how)[0]) for how in passes])
+                text, seconds = second(passes[0])[0], np.array([second(how)[1] for how in passes])
+                skip = int(kind.startswith("first token"))
                 for _ in range(arguments.draws):
-                    first, again, other = (passes[i] for i in rng.permutation(PASSES)[:3])
-                    text, values = second(other)
                     chosen = rng.permutation(DOCUMENTS)[:DRAWN]
-                    ids = own_texts.get(text, books)[chosen, 1:].numpy()
-                    skip = int(kind.startswith("first token"))
-                    one, floor = (replace(how, **shape.get(kind, {})) for how in (first, again))
-                    tables = [part[chosen, skip:] for part in (scored(one, text), values, scored(floor, text))]
-                    found = judged(Path(place), ids[:, skip:], tables)
+                    # Each document in three passes of its own, as batches are of other documents each time.
+                    first, again, other = rng.permuted(np.tile(np.arange(PASSES), (DRAWN, 1)), axis=1).T[:3]
+                    ids = own_texts.get(text, books)[chosen, 1 + skip :].numpy()
+                    tables = [firsts[first, chosen], seconds[other, chosen], firsts[again, chosen]]
+                    tables = [table[:, skip:] for table in tables]
+                    found = judged(Path(place), ids, tables)
                     beyond.append(bool(found.beyond))
                     sizes.append(found.figures.mean_size.value)
                     floors.append(found.floor.mean_size.value)

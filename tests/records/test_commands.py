@@ -140,8 +140,7 @@ WAITS = {"explore text", "explore train"}
 """Texts of a server, which reads them as `diagnose` does."""
 NO_RECORDS = {
     *(
-        "a",
-        "b",
+        "engines",
         "floor",
         "output",
         "temp",
