@@ -232,9 +232,10 @@ def _score(
     threads: int | None,
     public: PublicTest = PublicTest(),
 ) -> object:
-    from lmgauge.tasks.accumulator import Accumulator
     from lmgauge.tasks.public_sets import references_or_public
+    from lmgauge.tasks.scoring import Blanks, block_of_strings, block_statistics
 
-    accumulator = Accumulator(metric, keep_segments=False, threads=threads)
-    accumulator.add(hypotheses=hypotheses, references=references_or_public(references, public))
-    return accumulator.score()
+    block = block_of_strings(metric, {"": hypotheses}, references_or_public(references, public))
+    Blanks.of(block.hypotheses[0], block.references).check(metric)
+    (rows,) = block_statistics(metric, block, threads)
+    return metric.score(rows.sum(axis=0), block.references.count)
