@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, Union, cast
 
-from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS, Role, path_and_dtype
+from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS, Role, path_and_formats
 from lmgauge.base.declaration import chosen
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.remote.addresses import PATHS as PATHS
@@ -119,7 +119,7 @@ def is_model(operand: object) -> bool:
     """Return True for a model, or the path of one: a folder, a file called as GGUF, ARPA and KenLM files are, a server."""
     if not isinstance(operand, PATHS):
         return hasattr(operand, "score")
-    path, _ = path_and_dtype(os.fspath(operand))
+    path, _ = path_and_formats(os.fspath(operand))
     named = path.endswith((".gguf", *ARPA_ENDINGS, *KENLM_ENDINGS)) or path.startswith(("http://", "https://"))
     return named or os.path.isfile(os.path.join(path, "config.json"))
 
