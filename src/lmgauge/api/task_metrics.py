@@ -233,9 +233,6 @@ def _score(
     public: PublicTest = PublicTest(),
 ) -> object:
     from lmgauge.tasks.public_sets import references_or_public
-    from lmgauge.tasks.scoring import Blanks, block_of_strings, block_statistics
+    from lmgauge.tasks.scoring import score_strings
 
-    block = block_of_strings(metric, {"": hypotheses}, references_or_public(references, public))
-    Blanks.of(block.hypotheses[0], block.references).check(metric)
-    (rows,) = block_statistics(metric, block, threads)
-    return metric.score(rows.sum(axis=0), block.references.count)
+    return score_strings(metric, hypotheses, references_or_public(references, public), threads)
