@@ -84,8 +84,8 @@ def _child(folder: str, kind: str, characters: str, file: str) -> None:
 def _run(folder: str, kind: str, characters: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as work:
         command = [sys.executable, __file__, "child", folder, kind, str(characters), str(Path(work, "base.parquet"))]
-        found: dict[str, Any] = json.loads(harness.run_child(command).out.strip().splitlines()[-1])
-        return found
+        answer: dict[str, Any] = json.loads(harness.run_child(command).out.strip().splitlines()[-1])
+        return answer
 
 
 # --- the run ---------------------------------------------------------------------------------------------
