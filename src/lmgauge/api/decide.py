@@ -74,8 +74,8 @@ def decide(
     if len(listed(models)) != 2:
         raise UsageError(f"two models are compared until it is decided, not {len(listed(models))}: -m A -m B TEXT")
     with scratch_folder() as work, closing(Notes(Path(output or work / "totals"))) as notes:
-        if output is not None and not notes and os.path.exists(output):
-            raise UsageError(f"-o {os.fspath(output)}: is another file, not totals of documents; choose another name")
+        if output is not None and not notes and (os.path.exists(output) or output == "-"):
+            raise UsageError(f"-o {os.fspath(output)}: is not a file of totals of documents; choose another name")
         opened_models, names = named_models(models, scoring, corpus)
         followed(opened_models, corpus, scoring, by_group=True)  # refuses protocols that join documents
         return of_documents.decide(opened_models, names, corpus, notes, margin=margin, seed=seed, threads=threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +83,11 @@ def test_an_interrupted_run_says_what_it_has_and_goes_on(
     output, scored = tmp_path / "totals", []
     whole = until._Pair.score
 
-    def _score(self: Any, wanted: Any) -> None:
+    def _score(self: Any, wanted: Any) -> Iterator[list[int]]:
         if len(scored) == 3:
             raise KeyboardInterrupt
         scored.append(len(wanted))
-        whole(self, wanted)
+        yield from whole(self, wanted)
 
     monkeypatch.setattr(until._Pair, "score", _score)
     stopped = lmgauge.decide(models[1:], corpus(), output=output)
@@ -97,6 +98,9 @@ def test_an_interrupted_run_says_what_it_has_and_goes_on(
     assert again == without
     with pytest.raises(UsageError, match="of other models or of another text"):
         lmgauge.decide(models[:2], corpus(), output=output)
+    of_lines = Corpus.from_strings(lines(40, 2), documents=[str(i) for i in range(40)])
+    with pytest.raises(UsageError, match="of other models or of another text"):
+        lmgauge.decide(models[1:], of_lines, output=output)
 
 
 def test_models_of_other_tokens_are_compared_in_bytes(models: list[Any]) -> None:
@@ -122,6 +126,6 @@ def test_texts_that_decide_nothing_are_refused(models: list[Any], tmp_path: Path
     with pytest.raises(UsageError, match=r"two models .* not 3"):
         lmgauge.decide(models, corpus())
     (tmp_path / "mine.txt").write_text("mine\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="is another file"):
+    with pytest.raises(UsageError, match="is not a file of totals"):
         lmgauge.decide(models[:2], corpus(), output=tmp_path / "mine.txt")
     assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine\n"

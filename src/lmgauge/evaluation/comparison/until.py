@@ -7,7 +7,7 @@ which is made where the text is used up. Totals of documents are noted as soon a
 from __future__ import annotations
 
 import math
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import growing_digest
 from lmgauge.base.progress import say_progress
 from lmgauge.base.result_list import Result
 from lmgauge.evaluation.comparison.comparability import TableFacts, facts_of, verdicts
@@ -116,12 +117,18 @@ class _Pair:
         self.runs = [Run(one.model, Path(), Path(), one, text, None, {}) for one in self.origins]
         self.facts = [TableFacts(run) for run in self.runs]
         self.totals = np.zeros((int(self.documents.max()) + 1, 4))
-        self.made_of = {"text": text, "models": [one.fingerprints["model"] for one in self.origins]}
+        documents = growing_digest(np.ascontiguousarray(self.documents, "<i8").data).hexdigest()
+        scored = [
+            [one.fingerprints["model"], one.context, str(model.reserved)]
+            for one, model in zip(self.origins, models, strict=True)
+        ]
+        self.made_of = {"text": text, "documents": documents, "models": scored}
 
-    def score(self, wanted: Ints) -> None:
-        """Score documents with both models, and add up what they pay."""
+    def score(self, wanted: Ints) -> Iterator[list[int]]:
+        """Score documents with both models, add up what they pay, and yield after each block the numbers of those done."""
         chosen = np.isin(self.documents, wanted)
         numbers, begin = self.documents[chosen], 0
+        waiting = np.bincount(numbers, minlength=len(self.totals))  # segments
         blocks = score_together(
             self.models, self.corpus.chosen(chosen), lambda *scored: scored, spans=True, threads=self.threads
         )
@@ -139,6 +146,8 @@ class _Pair:
                 segment_bytes(block, batches[1], self.origins[1].policy),
             ]
             np.add.at(self.totals, own[sums[0].segments - block.first], np.column_stack(columns))
+            np.subtract.at(waiting, own, 1)
+            yield [number for number in np.unique(own).tolist() if not waiting[number]]
 
     def metric(self) -> int:
         """Return the number of the figure that may be compared: of perplexity, else of bits per byte."""
@@ -173,16 +182,14 @@ def decide(
         while done < len(order) and (decision is None or decision.verdict == "undecided"):
             drawn = order[done : max(FEWEST, done + 1 + done // 10)]
             fresh = np.array([number for number in drawn.tolist() if (number,) not in notes], np.int64)
-            if len(fresh):
-                pair.score(fresh)
+            for finished in pair.score(fresh) if len(fresh) else ():
                 notes[_METRIC] = max(pair.metric(), notes.get(_METRIC, 0))
-            for number in fresh.tolist():
-                notes[(number,)] = pair.totals[number].tolist()
+                for number in finished:
+                    notes[(number,)] = pair.totals[number].tolist()
             done += len(drawn)
             totals = np.array([notes[(number,)] for number in order[:done].tolist()])
             decision = _look(names, totals, len(order), notes[_METRIC], margin)
-            interval = decision.difference.interval
-            say_progress(f"{done:,} of {len(order):,} documents, {decision.verdict}" + (f" {interval}" if interval else ""))
+            say_progress(f"{done:,} of {len(order):,} documents, {decision.verdict}")
     except KeyboardInterrupt:
         if decision is None:
             raise
