@@ -36,6 +36,7 @@ from lmgauge.text.documents import Corpus
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
+Verdicts = Literal["first", "second", "equal", "undecided"]
 LOOKS, LAST = 0.04, 0.01
 """Errors allowed at all looks together, and at the last test, of all documents."""
 _METRICS: tuple[tuple[str, Scale], ...] = (("perplexity", "perplexity"), ("bits_per_byte", "bits"))
@@ -55,6 +56,7 @@ class Decision(Result):
         margin: the share of the figure within which they count as equal; None for none.
         p_value, exact: of the ordinary paired test of all documents, and its 95 % interval; None before the text is used up.
         interrupted: whether it was stopped before it was decided; the same command goes on.
+        unit: what is counted as documents: these, or runs of a recipe that is compared with a target.
 
     Example:
         >>> import lmgauge
@@ -68,7 +70,7 @@ class Decision(Result):
 
     first: str
     second: str
-    verdict: Literal["first", "second", "equal", "undecided"]
+    verdict: Verdicts
     difference: Difference
     documents: int
     total_documents: int
@@ -76,6 +78,7 @@ class Decision(Result):
     p_value: float | None
     exact: Interval | None
     interrupted: bool = False
+    unit: str = DOCUMENTS
 
     def _in_brief(self) -> str:
         lead = self.difference
@@ -208,9 +211,8 @@ def _look(names: Sequence[str], totals: Floats, documents: int, metric: int, mar
     to_difference = partial(difference_to_scale, scale=scale)
     at_looks = Interval(low, high, 1 - LOOKS, SEQUENCE, DOCUMENTS, len(totals)).mapped(to_difference)
     over = spread(apart, sizes, np.arange(len(totals))) if len(totals) == documents else None
-    decided = low > 0 or high < 0 or (over is not None and over.p_value < LAST)
-    verdict: Literal["first", "second", "equal", "undecided"] = "undecided"
-    if decided:
+    verdict: Verdicts = "undecided"
+    if low > 0 or high < 0 or (over is not None and over.p_value < LAST):
         verdict = "first" if apart.sum() > 0 else "second"
     elif margin is not None and _within(margin, low, high, apart, totals, metric):
         verdict = "equal"
@@ -226,6 +228,22 @@ def _look(names: Sequence[str], totals: Floats, documents: int, metric: int, mar
         p_value=None if over is None else over.p_value,
         exact=None if over is None else over.interval().mapped(to_difference),
     )
+
+
+def against_target(runs: Sequence[Run], target: float) -> Decision:
+    """Say whether the mean cross-entropy of a recipe is below a target, by its runs in order, looked at after each."""
+    values = np.array([run.evaluation["cross_entropy"] for run in runs if run.evaluation is not None])
+    if len(runs) < 2 or len(values) < len(runs) or len({run.text_sha256 for run in runs}) > 1:
+        raise UsageError("a target needs two run folders or more of one recipe (other seeds), all of one text")
+    if len(np.unique(values)) < len(values):
+        raise UsageError("two runs have the same cross-entropy to the last digit: they are the same model, not two seeds")
+    ends = confidence_sequence(values - target, np.ones(len(values)), LOOKS + LAST, 2)
+    low, high = float(ends[0].max()), float(ends[1].min())
+    mean, level = math.fsum(values) / len(values), 1 - LOOKS - LAST
+    interval = Interval(low, high, level, SEQUENCE, "runs", len(values)) if math.isfinite(high) else None
+    gap = Difference("cross_entropy", target, mean, mean - target, interval)
+    verdict: Verdicts = "first" if low > 0 else "second" if high < 0 else "undecided"
+    return Decision("the target", "the recipe", verdict, gap, len(values), len(values), None, None, None, unit="runs")
 
 
 def _within(margin: float, low: float, high: float, apart: Floats, totals: Floats, metric: int) -> bool:
