@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from lmgauge.base.errors import InputError, ProbabilityError
+from lmgauge.base.errors import InputError, ModelFileError, ProbabilityError
 from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.audit.causality import Memory, beginning, check_causality, check_copy, untouched_copy
 from lmgauge.evaluation.audit.checks import LEVELS, NOT_ASKED_FOR, Audit, Check, by_level, judge
@@ -69,7 +69,8 @@ _SHOWN_EVERY = 4096
 _OF_WHOLE_SEGMENTS = ("causality", "compression")
 _GIVEN_TEXT = "the text has given text in it, which this level does not show: audit the model on the text without --given"
 _TURNS = "turns come after the conversation before them, which this level does not show: audit the model on plain text"
-_BROKEN_OFF = "the audit ended when the model gave a probability above 1"
+_NOT_SHOWN = "a server tells the log-probabilities of the text's tokens, not of the whole vocabulary: audit the model itself"
+_BROKEN_OFF = "the audit ended before it, at what failed"
 
 
 def audit(
@@ -86,7 +87,7 @@ def audit(
     # model: any object with `vocabulary`, `tokenizer`, `score(segments)` and `log_distribution(context_ids)`, as it is
     # before it has scored the text: what it learned from the text earlier can no longer be seen. It may state a `tolerance`
     # (nats) within which its rows repeat, else 0, and a `context_policy`, else `sentence`.
-    framed = model.context_policy.unit == "conversation"
+    framed, server = model.context_policy.unit == "conversation", model.served_by
     of_whole = set(_OF_WHOLE_SEGMENTS) if framed or (isinstance(corpus, Corpus) and corpus.boundary) else set()
     levels, exhaustive, seed = set(settings.levels) - of_whole, settings.exhaustive, settings.seed
     subject = Subject(model, threads, settings.sum_tolerance)
@@ -99,10 +100,16 @@ def audit(
         if levels - {"contamination"}:
             blocks: Iterator[Segments] = iter(corpus)
             first, texts = beginning(subject, blocks)
+            if server is not None and levels & {NORMALIZATION, "causality"}:
+                from lmgauge.evaluation.audit.conformance import Conformance
+
+                checks += Conformance(server, settings, subject.tolerance).checks([text.decode() for text in texts])
+                levels -= {NORMALIZATION, "causality"}
             memory = Memory(subject, texts) if "causality" in levels else None  # before it is shown any of it
-            coverage = _walk(subject, sample, chain(first, blocks))
-            headline = coverage.headline()
-            checks += coverage.checks() if "coverage" in levels else []
+            if server is None or "coverage" in levels:
+                coverage = _walk(subject, sample, chain(first, blocks))
+                headline = coverage.headline()
+                checks += coverage.checks() if "coverage" in levels else []
         if NORMALIZATION in levels:
             wanted = None if exhaustive else settings.contexts
             checks += check_normalization(subject, sample.contexts(sample.spread()), wanted=wanted, seed=seed)
@@ -112,7 +119,7 @@ def audit(
         if "contamination" in levels:
             say_progress("looking for training text")
             checks.append(check_contamination(overlap, settings.max_overlap))
-        if "compression" in levels:
+        if "compression" in levels and server is None:
             compressed = sample.segments(None if exhaustive else settings.compression_bytes)
             checks += check_compression(subject, compressed, sample.whole)
         if memory is not None:
@@ -126,10 +133,15 @@ def audit(
             ]
     except ProbabilityError as error:
         checks.append(judge(NORMALIZATION, SUMS, bad=f"{error}."))
+    except ModelFileError as error:
+        if server is None or getattr(error, "status", -1) < 0:  # the model, or nobody, answered
+            raise
+        checks.append(judge("coverage", "segments", bad=f"The text could not be scored to its end: {error}."))
     text = corpus.report.sha256 if isinstance(corpus, Corpus) else ""
     fingerprints = {"model": model.fingerprint, "text": text}
     stated = {"tolerance": subject.tolerance, "context": subject.context, "fingerprints": fingerprints}
-    reasons = {level: _BROKEN_OFF if level in levels else NOT_ASKED_FOR for level in LEVELS}
+    reasons = dict.fromkeys(LEVELS, NOT_ASKED_FOR) | dict.fromkeys(levels, _BROKEN_OFF)
+    reasons |= dict.fromkeys(levels & {"compression"} if server else (), _NOT_SHOWN)
     reasons |= dict.fromkeys(of_whole & set(settings.levels), _TURNS if framed else _GIVEN_TEXT)
     return Audit(name or subject.label, by_level(checks, reasons), settings.to_dict() | stated, **headline)
 

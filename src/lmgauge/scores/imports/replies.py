@@ -47,6 +47,7 @@ class PromptTokens:
     generated: int | None  # how many tokens the server says it added; None if it does not say
     echoes: bool  # whether the reply has the prompt's tokens and those added after it, or the prompt's alone
     prompt: int | None = None  # how many tokens the server says the prompt has; None if it does not say
+    text: str = ""  # as the server gives it: of the prompt, if it is echoed, and what was added after it
 
     def before(self, laid: LoggedSegment) -> int:
         """Return how many tokens stand before those that are laid on a text, whether they are shown or only counted."""
@@ -78,7 +79,7 @@ def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
         raise _strange("tokens and token_logprobs do not belong together")
     if not isinstance(tops, list) or len(tops) != len(pieces):
         tops = [None] * len(pieces)
-    counts = _count(reply, "completion_tokens"), True, _count(reply, "prompt_tokens")
+    counts = _count(reply, "completion_tokens"), True, _count(reply, "prompt_tokens"), str(choice.get("text", ""))
     return PromptTokens(pieces, [_number(value) for value in values], [_best(top) for top in tops], *counts)
 
 
@@ -103,7 +104,7 @@ def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
             raise _strange("an entry of prompt_logprobs has no decoded_token")
         pieces.append(piece)
         logprob.append(_number(token.get("logprob")))
-    return PromptTokens(pieces, logprob, [None] * len(pieces), 0, False, len(pieces))
+    return PromptTokens(pieces, logprob, [None] * len(pieces), 0, False, len(pieces), str(choice.get("text", "")))
 
 
 def _prompt_token(entry: object, token_id: object) -> Any:
