@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import re
 import sys
 import tempfile
@@ -163,11 +164,12 @@ def _ray_child(words: str, documents: str, runs: str) -> None:
 
     import lmgauge
     from lmgauge.integrations import ray_data
-    from lmgauge.work.ray_engine import library
 
     records = [json.loads(line) for line in Path(documents).read_text(encoding="utf-8").splitlines()]
     tables = [pa.Table.from_pylist(records[row : row + 1024]) for row in range(0, len(records), 1024)] * REPEATS
-    ray = library()
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    import ray
+
     ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=400_000_000)
     import ray.data
 

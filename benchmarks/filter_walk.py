@@ -1,4 +1,4 @@
-"""Documents of any amount filtered on one machine, by two shards, on Ray and inside datatrove: the same documents stay.
+"""Documents of any amount filtered on one machine, by two shards and inside datatrove: the same documents stay.
 
 The documents are made of the open corpora: paragraphs in a row from random places of books, novels, reviews and other texts,
 as JSONL.zst and Parquet by turns, with an id, a language and nested fields, and one bad record in 500. The percentiles are
@@ -31,7 +31,7 @@ TEXTS = {
     "ko": ["multilingual/ko-reviews/train.txt.gz"],
 }
 SHARES = {"en": 0.7, "de": 0.1, "cs": 0.08, "ja": 0.07, "ko": 0.05}
-WAYS = ("one machine", "shards", "ray", "datatrove")
+WAYS = ("one machine", "shards", "datatrove")
 # Not a JSON array: at one, datatrove's reader ends with a traceback.
 BAD = ('{"id": "bad-%d", "text": null}', '{"id": "bad-%d"', '{"id": "bad-%d", "text": "half a \\ud83d"}')
 RESERVED = ["--reserved", "unk"]  # texts of Wikipedia have <unk> for rare words
@@ -211,7 +211,6 @@ def main() -> None:
         commands = {
             "one machine": [[*base, "-o", f"{out}/", "--rejects", str(work / "rejects.jsonl")]],
             "shards": [[*base, "-o", f"{out}/", "--shard", f"{shard}/2", "--threads", "1"] for shard in (1, 2)],
-            "ray": [[*base, "-o", f"{out}/", "--ray", "local"]],
             "datatrove": [
                 [sys.executable, __file__, "datatrove", str(source), str(out), str(arguments.model), str(percentiles)]
             ],

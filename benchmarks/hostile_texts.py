@@ -213,7 +213,6 @@ def contestants() -> dict[str, Callable[[], Work]]:
         all_of[f"overlap with itself: {unit}s"] = lambda unit=unit: (
             lambda path: lmgauge.overlap(_read(path), _read(path), overlap_unit=unit, threads=1)
         )
-    all_of["near duplicates"] = lambda: lambda path: lmgauge.overlap(_small(), _read(path), near=0.7, threads=1)
     all_of |= {f"task: {name}": lambda measure=measure: _task(measure) for name, measure in TASKS.items()}
     return all_of
 

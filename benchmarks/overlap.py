@@ -1,7 +1,7 @@
 """Test text inside training text: 1.5 million words against 38 million, compared with sets of tuples in plain Python.
 
 The peer counts the test's 13-grams that occur in the training text, and nothing else; lmgauge also finds the longest runs,
-their places, whole and near duplicates. Both counts must agree, or nothing is printed. Files are in the page cache.
+their places, and whole duplicates. Both counts must agree, or nothing is printed. Files are in the page cache.
 
     python benchmarks/overlap.py --runs 3
 """
@@ -19,7 +19,7 @@ from harness import Goal, Measurement, median
 
 GOAL_SECONDS, GOAL_BYTES = 20, 1e9
 N, THREADS = 13, 2
-ALL, EXACT, FOLDED, PEER = "lmgauge overlap", "lmgauge overlap --near 0", "lmgauge overlap --fold", "sets of tuples"
+ALL, FOLDED, PEER = "lmgauge overlap", "lmgauge overlap --fold", "sets of tuples"
 
 
 def _ngrams(path: str) -> Iterator[tuple[str, ...]]:
@@ -59,7 +59,6 @@ def main() -> int:
     ours = [lmgauge, "overlap", str(train), str(test), "--json", "--threads", str(THREADS)]
     commands = {
         ALL: ours,
-        EXACT: [*ours, "--near", "0"],
         FOLDED: [*ours, "--fold"],
         PEER: [sys.executable, __file__, "child", str(train), str(test)],
     }
@@ -70,7 +69,7 @@ def main() -> int:
 
     answers = {name: json.loads(runs[0].out) for name, runs in measured.items()}
     for count in ("seen_ngrams", "seen_distinct_ngrams"):
-        if len({answers[name][count] for name in (ALL, EXACT, PEER)}) > 1:
+        if len({answers[name][count] for name in (ALL, PEER)}) > 1:
             harness.give_up(f"{count} differ: { ({name: answer[count] for name, answer in answers.items()}) }")
     peer = median([one.wall for one in measured[PEER]])
     rows = [_row(name, runs, peer) for name, runs in measured.items()]

@@ -1,19 +1,13 @@
-"""One text trained in memory, within 1 GB, in two processes, and on a cluster that loses a node: one fingerprint.
+"""One text trained in memory, within 1 GB, and in two processes: one fingerprint.
 
-The cluster is two Ray nodes started on this machine, of one core each. When the training has taken half as long as it took
-in two processes, the second node is killed with all that runs on it, and another one joins.
-
-    python benchmarks/same_model_everywhere.py --order 5 --text large-120-real-12345.txt
-    python benchmarks/same_model_everywhere.py --order 3 --train-words 1 --within 0.1
+python benchmarks/same_model_everywhere.py --order 5 --text large-120-real-12345.txt
+python benchmarks/same_model_everywhere.py --order 3 --train-words 1 --within 0.1
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,8 +18,7 @@ from models import ngram_count
 from train_within_memory import fingerprint
 from watch import Watched, run_watched
 
-STORE_BYTES = 1 << 30  # of memory for the arrays of each node of the cluster; Ray writes more to disk
-WAYS = ("in memory", "within a memory", "two processes", "cluster")
+WAYS = ("in memory", "within a memory", "two processes")
 
 
 @dataclass(frozen=True)
@@ -50,7 +43,6 @@ class Work:
             "in memory": [],
             "within a memory": within,
             "two processes": [*within, "--workers", "2"],
-            "cluster": within,
         }
         return [*self.train, *more[way], "-o", str(self.model)]
 
@@ -81,43 +73,17 @@ class Trained:
         ]
 
 
-def train(work: Work, way: str, kill_after: float) -> Trained:
+def train(work: Work, way: str) -> Trained:
     """Train one way, and remove the model."""
     work.temporary.mkdir()
     harness.note(way)
-    command = work.command(way)
-    if way == "cluster":
-        # In a child: Ray is large, and what it starts must be watched with it.
-        command = [sys.executable, __file__, "on-a-cluster", f"{kill_after}", json.dumps(command)]
-    watched = run_watched(command, work.temporary)
+    watched = run_watched(work.command(way), work.temporary)
     model = work.model
     trained = Trained(way, watched, fingerprint(model), ngram_count(model), harness.folder_bytes(model))
     harness.note(f"{watched.measured.out.strip()}: {', '.join(trained.row())}")
     shutil.rmtree(work.temporary)
     shutil.rmtree(work.model)
     return trained
-
-
-def on_a_cluster(kill_after: float, command: list[str]) -> None:
-    """Run a command on a cluster of two nodes; after `kill_after` seconds the second is killed and another one joins."""
-    from ray.cluster_utils import Cluster
-
-    node = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
-    cluster = Cluster(initialize_head=True, head_node_args=node)
-    second = cluster.add_node(**node)
-    cluster.wait_for_nodes()
-    start = time.perf_counter()
-    child = subprocess.Popen([*command, "--ray", cluster.address])
-    try:
-        child.wait(timeout=kill_after)
-        print("the training ended before a node was killed")
-    except subprocess.TimeoutExpired:
-        cluster.remove_node(second, allow_graceful=False)
-        print(f"a node was killed after {time.perf_counter() - start:.0f} s")
-        cluster.add_node(**node)
-    status = child.wait()
-    cluster.shutdown()
-    sys.exit(status)
 
 
 def main() -> int:
@@ -127,7 +93,6 @@ def main() -> int:
     options.add_argument("--text", type=Path, metavar="FILE", help="plain text, a sentence per line (classic-books)")
     options.add_argument("--train-words", type=int, default=0, metavar="M", help="the first M million words (all)")
     options.add_argument("--way", choices=WAYS, action="append", help="may be repeated (all)")
-    options.add_argument("--kill-after", type=float, metavar="SECONDS", help="(half of what two processes took)")
     arguments = options.parse_args()
 
     text = arguments.text or harness.book_text("train.txt")
@@ -139,9 +104,7 @@ def main() -> int:
     trained: list[Trained] = []
     with harness.work_folder(arguments.work) as folder:
         work = Work(command, folder, f"{round(arguments.within * 1024)}M")
-        for way in arguments.way or WAYS:
-            last = trained[-1].watched.measured.wall / 2 if trained else 10.0
-            trained.append(train(work, way, arguments.kill_after or last))
+        trained.extend(train(work, way) for way in arguments.way or WAYS)
     head = [
         "way",
         "n-grams, M",
@@ -160,7 +123,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["on-a-cluster"]:
-        on_a_cluster(float(sys.argv[2]), json.loads(sys.argv[3]))
-    else:
-        sys.exit(main())
+    sys.exit(main())

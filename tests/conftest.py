@@ -47,7 +47,7 @@ providers._get_local_constants = providers.Constants
 SLOWEST = (
     *("book/test_site.py", "book/test_examples.py", "test_house_rules.py", "integrations/test_transformers_callback.py"),
     *("faults/test_faults.py", "golden/test_ngram_golden.py", "evaluation/audit/test_gallery.py", "test_docstrings.py"),
-    *("report/test_page_in_browser.py", "integrations/test_ray_data.py", "work/test_ray_engine.py", "test_action.py"),
+    *("report/test_page_in_browser.py", "integrations/test_ray_data.py", "test_action.py"),
     *("integrations/test_metric.py", "integrations/test_lightning_callback.py", "laws/test_honest_uncertainty.py"),
     *("laws/test_honest_task_scores.py", "models/training/test_run.py", "evaluation/audit/test_sound.py"),
 )

@@ -85,9 +85,9 @@ LIBRARIES: dict[str, set[str]] = {
     "base": {"fsspec", "msgspec", "numpy", "pandas", "psutil", "pyarrow", "urllib3"},
     "numerics": {"numpy"},
     "records": {"numpy", "pyarrow", "zstandard"},
-    "text": {"numpy", "pandas", "icu4py", "tokenizers", "sentencepiece", "datasketch"},
+    "text": {"numpy", "pandas", "icu4py", "tokenizers", "sentencepiece"},
     "scores": {"numpy", "pyarrow", "array_api_compat"},
-    "work": {"msgspec", "numpy", "pyarrow", "ray"},
+    "work": {"msgspec", "numpy", "pyarrow"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors"}
     | {"torch", "transformers", "tokenizers", "llama_cpp", "triton", "jinja2"},
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
@@ -103,8 +103,8 @@ LIBRARIES: dict[str, set[str]] = {
 """Room -> libraries it may import."""
 
 EXTRAS = {
-    *("fsspec", "zstandard", "icu4py", "tokenizers", "sentencepiece", "pandas", "constriction", "datasketch"),
-    *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray", "datatrove"),
+    *("fsspec", "zstandard", "icu4py", "tokenizers", "sentencepiece", "pandas", "constriction"),
+    *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "datatrove"),
     *("regex", "sacrebleu"),
     *("jinja2", "vl_convert", "starlette", "uvicorn", "triton"),
 }

@@ -36,7 +36,6 @@ USED_BY_SKIPPED_TESTS = {
     "tests/models/ngram/test_larger_than_memory.py": "drops a file from memory, on Linux",
     "tests/programs.py": "limits the time that Ray takes to start",
     "tests/work/process_work.py": "tasks of test_executor_processes.py",
-    "tests/work/ray_work.py": "tasks of test_ray_engine.py",
     "tests/work/test_folder_engine.py": "a task of a test that needs SIGKILL",
 }
 """Files with functions that only tests call which ask, or are skipped: what they do."""

@@ -16,7 +16,7 @@ RUNS_CODE = re.compile(
 )
 MODULES = {"pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "runpy", "yaml"}
 HARMLESS = {"re.compile", "model.eval", "network.eval", "self.eval"}
-SPAWNING = {"api/doctor.py", "work/ray_engine.py"}
+SPAWNING = {"api/doctor.py"}
 """Run this Python with words of their own, none of which comes from a file."""
 
 

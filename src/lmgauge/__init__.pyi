@@ -6,6 +6,8 @@ from lmgauge import results as results
 from lmgauge import settings as settings
 from lmgauge import tasks as tasks
 from lmgauge.api import sharding as sharding
+from lmgauge.api.agree import agree as agree
+from lmgauge.api.agree import agree_series as agree_series
 from lmgauge.api.baseline import baseline as baseline
 from lmgauge.api.calc import calc as calc
 from lmgauge.api.choices import multiple_choice as multiple_choice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lmgauge.api.doctor import Checkup, Extra, Library
 
 
-def checkup(name: str = "ray", error: str = "ImportError: no") -> Checkup:
+def checkup(name: str = "gguf", error: str = "ImportError: no") -> Checkup:
     """One problem of each kind, whose names and words are those that are given."""
     broken = Library(name, ">=2.40", "2.50", "broken", error, (name,))
     return Checkup(

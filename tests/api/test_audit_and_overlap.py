@@ -62,7 +62,7 @@ def test_overlap_of_a_run_through_both_doors(shop: Path, tmp_path: Path) -> None
     assert json.loads(shell.stdout) == json.loads(to_json(python.to_dict()))
     assert (tmp_path / "shell.txt").read_bytes() == (tmp_path / "python.txt").read_bytes()
     assert python.run is not None
-    assert python.run.contaminated.segments == python.segments - python.clean_segments >= 4
+    assert python.run.contaminated.segments == python.contaminated_segments >= 4
     with pytest.raises(lmgauge.base.errors.CheckFailedError, match="--max-overlap"):
         python.require(0.01)
     assert python.require(0.9) is python

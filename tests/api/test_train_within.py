@@ -81,12 +81,6 @@ def test_both_doors_hand_on_the_same(within: Within, text: Path, tmp_path: Path)
     assert files_of(tmp_path / "shell") == files_of(tmp_path / "python")
 
 
-def test_both_doors_hand_on_the_cluster(within: Within, text: Path, tmp_path: Path) -> None:
-    ok("train", KN, text, "-o", tmp_path / "shell", "--memory", "1G", "--ray", "local", "--threads", 3)
-    lmgauge.train(KN, text, output=tmp_path / "python", memory="1G", ray="local", threads=3)
-    assert [limits for limits, _ in within.calls] == 2 * [MemoryLimits(1 << 30, None, False, 3, False, "local")]
-
-
 def test_where_it_fits_it_is_trained_in_memory_and_saved(within: Within, text: Path, tmp_path: Path) -> None:
     ok("train", KN, text, "-o", tmp_path / "shell")
     lmgauge.train(KN, text, output=tmp_path / "python")
@@ -174,10 +168,7 @@ def test_so_it_is_where_somebody_stops_it(
         (["kneser-ney", "--memory", "2 elephants"], "'2 elephants' is not a size"),
         (["kneser-ney", "--memory", "2G", "--temp", "nowhere"], "temp: nowhere is not a folder"),
         (["kneser-ney", "--workers", "0"], "Invalid value for '--workers'"),
-        (["kneser-ney", "--ray", "local", "--resume"], "resume: a cluster holds the parts in its memory"),
-        (["kneser-ney", "--ray", "local", "--temp", "."], "temp: a cluster holds the parts in its memory"),
         (["lstm", "--memory", "2G"], "--memory is for n-gram models; lstm does not take it"),
-        (["ffnn", "--ray", "local"], "--ray is for n-gram models; ffnn does not take it"),
         (["gru", "--workers", "2"], "--workers is for n-gram models"),
         (["gru", "--temp", "."], "--temp is for n-gram models"),
     ],

@@ -30,7 +30,7 @@ def test_a_message_is_not_as_long_as_the_value_it_quotes() -> None:
     "error",
     [
         errors.InputError("train.txt:3: not UTF-8"),
-        errors.MissingExtraError("ray", extra="ray"),
+        errors.MissingExtraError("icu4py", extra="icu"),
         OutputError("models: the disk is full"),
     ],
 )

@@ -110,7 +110,6 @@ OF_0_2 = [
     "register_architectures",
     "report",
     "rescore",
-    "run_on_ray",
     "run_shard",
     "sample",
     "save_base",

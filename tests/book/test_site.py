@@ -21,7 +21,7 @@ from tests.browser import Opened
 
 TUTORIALS = sorted(path.stem for path in (BOOK / "tutorials").glob("*.md") if path.stem != "index")
 _FOR_ALL = ("sphinx", "myst_nb", "furo", "sphinx_click", "sphinx_copybutton", "latex2mathml")
-_FOR_ALL += ("vl_convert", "pandas", "constriction", "datasketch", "transformers", "accelerate", "kenlm")
+_FOR_ALL += ("vl_convert", "pandas", "constriction", "transformers", "accelerate", "kenlm")
 OF_OTHERS = {"landmark-unique", "region", "scrollable-region-focusable", "empty-table-header"}
 """What axe-core has against furo, Sphinx and the tables of pandas, whatever is on the page."""
 

@@ -70,9 +70,9 @@ def test_what_contributors_need_is_no_problem(libraries: dict[str, Any]) -> None
     libraries["extras"] = (Extra("test", "tests", (Library("pytest", ">=8.3", "7.0", "too old", modules=("pytest",)),)),)
     libraries["errors"] = {"pytest": "never asked"}
     assert door.doctor().passed
-    libraries["extras"] = (Extra("ray", "clusters", (Library("ray", ">=2.40", "2.1", "too old"),)),)
+    libraries["extras"] = (Extra("pandas", "frames", (Library("pandas", ">=2.2", "2.1", "too old"),)),)
     assert door.doctor().problems == (
-        "ray 2.1, which the extra ray needs, is too old; >=2.40 is needed; pip install --upgrade 'ray>=2.40'",
+        "pandas 2.1, which the extra pandas needs, is too old; >=2.2 is needed; pip install --upgrade 'pandas>=2.2'",
     )
 
 

@@ -84,6 +84,7 @@ def evaluate(*arguments: object) -> list[dict[str, Any]]:
         (("--first-token", "uniform"), "sentence,48/48,first=uniform,end=newline"),
         (("--first-token", "unscored", "--end", "none"), "sentence,48/48,first=unscored,end=none"),
         (("--end", "eos"), "sentence,48/48"),
+        (("--kv-cache", "fp8_e4m3"), "sentence,48/48,end=newline,kv_cache=fp8_e4m3"),
     ],
 )
 def test_signatures_show_what_was_chosen(options: tuple[object, ...], context: str, folder: Path) -> None:

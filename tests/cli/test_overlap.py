@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "train-a.txt": ["some other text", f"so {SENTENCE}", "short line", ""],
         "train-b.txt": ["two fat geese walked home through the evening rain", "more"],
         "test.txt": ["nothing of this is there", SENTENCE, "", "new", "short line"],
-        "near.txt": ["two fat geese walked home through the evening snow"],
+        "other.txt": ["two fat geese walked home through the evening snow"],
     }
     for name, lines in texts.items():
         (folder / name).write_bytes("".join(f"{line}\n" for line in lines).encode())
@@ -51,25 +51,10 @@ def test_the_last_argument_is_the_test(folder: Path) -> None:
 
 
 def test_several_tests_have_a_row_each(folder: Path) -> None:
-    arguments = (
-        folder / "train-*.txt",
-        "--test",
-        folder / "test.txt",
-        "--test",
-        folder / "near.txt",
-        "--ngram",
-        9,
-        "--near",
-        0.5,
-    )
+    arguments = (folder / "train-*.txt", "--test", folder / "test.txt", "--test", folder / "other.txt", "--ngram", 9)
     result = found(*arguments)
-    assert [(group["name"], group["contaminated_segments"]) for group in result["groups"]] == [("test", 2), ("near", 0)]
-    assert [pair["jaccard"] for pair in result["near_pairs"]] == [10 / 11, 4 / 6]
-    table = ok(*arguments).stdout
-    assert "By test text" in table
-    assert "Near duplicates, 2 of 2" in table
-    assert "Jaccard index 0.667" in table
-    assert "2 segments (1 of them not contaminated)" in table
+    assert [(group["name"], group["contaminated_segments"]) for group in result["groups"]] == [("test", 2), ("other", 0)]
+    assert "By test text" in ok(*arguments).stdout
 
 
 def test_people_see_the_passages_with_both_places(folder: Path) -> None:
@@ -84,7 +69,7 @@ def test_people_see_the_passages_with_both_places(folder: Path) -> None:
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(f"{SENTENCE} \x1b[31mred\n", encoding="utf-8")
-    shown = ok(tmp_path / "a.txt", tmp_path / "a.txt", "--near", 0).stdout
+    shown = ok(tmp_path / "a.txt", tmp_path / "a.txt").stdout
     assert "[31mred" in shown
     assert "\x1b" not in shown
 
@@ -170,7 +155,7 @@ def test_a_run_is_split_into_clean_and_touched(folder: Path, tmp_path: Path) -> 
     table = ok(folder / "train-b.txt", "--run", tmp_path / "run").stdout
     assert "No segment is contaminated" in table
     for arguments, message in (
-        ([folder / "train-a.txt", folder / "near.txt"], "scored another text"),
+        ([folder / "train-a.txt", folder / "other.txt"], "scored another text"),
         ([folder / "train-a.txt", "-"], "can be read only once"),
         ([folder / "train-a.txt", "--test", folder / "none.txt"], "no such file"),
     ):
@@ -196,7 +181,6 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
         ([train, tmp_path / "invalid.txt"], "invalid.txt, line 2"),
         ([train, test, "--run", tmp_path / "none"], "no such run"),
         ([train, test, "--ngram", "0"], "--ngram"),
-        ([train, test, "--near", "2"], "near must be a number from 0 to 1"),
         ([train, test, "--max-overlap", "5"], "max-overlap must be a number from 0 to 1"),
     ):
         result = run(*arguments)

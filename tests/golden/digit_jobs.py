@@ -239,7 +239,7 @@ def _distributions(bench: Bench) -> Values:
 @job("overlap of texts", SAME_BITS)
 def _overlap(bench: Bench) -> Values:
     result = lmgauge.overlap(bench.train, bench.test, n=4).to_dict()
-    return dict(numbers({key: value for key, value in result.items() if key not in ("passages", "near_pairs")}))
+    return dict(numbers({key: value for key, value in result.items() if key != "passages"}))
 
 
 def _outputs() -> tuple[dict[str, list[str]], list[str]]:

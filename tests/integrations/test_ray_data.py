@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +18,6 @@ import pytest
 import lmgauge
 from lmgauge.base.errors import ModelFileError, UsageError
 from lmgauge.integrations import ray_data
-from lmgauge.work.ray_engine import library
 from tests.integrations.documents import RULES, make_table
 from tests.programs import skipped_after_minutes
 
@@ -35,7 +35,10 @@ patient = skipped_after_minutes(3, "Ray")
 
 @pytest.fixture(scope="module")
 def data() -> Iterator[Any]:
-    ray = library()  # its settings are read when it is imported
+    for name, value in (("RAY_USAGE_STATS_ENABLED", "0"), ("RAY_raylet_start_wait_time_s", "300")):
+        os.environ.setdefault(name, value)  # read when it is imported
+    import ray
+
     options = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
     ray.init("local", num_cpus=2, object_store_memory=100_000_000, **options)
     import ray.data

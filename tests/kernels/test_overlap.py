@@ -107,25 +107,6 @@ def test_follows_every_run(texts: tuple[list[int], list[int]], n: int, cuts: lis
         assert common(p, q) == longest[p]
 
 
-@given(st.lists(st.lists(st.integers(3, 6), max_size=9), min_size=1, max_size=4), st.lists(st.integers(0, 7), max_size=20))
-def test_counts_the_shingles_of_segments(test: list[list[int]], train: list[int]) -> None:
-    index = index_of([id for segment in test for id in [*segment, EOS]])
-    known_grams = {tuple(s[i : i + 2]) for s in test for i in range(len(s) - 1)}
-    segments = [[3 if id == EOS else id for id in train[i : i + 7]] for i in range(0, len(train), 7)]
-    ids = np.array([id for segment in segments for id in [*segment, EOS]], np.uint32)
-    known, unknown = np.zeros(len(segments), np.int32), np.zeros(len(segments), np.int32)
-    met, everything = np.zeros(len(index.arrays[0]), np.uint8), np.zeros(0, np.uint8)
-    _native.count_shingles(index.arrays, index.windows(2), ids, EOS, known, unknown, everything, met)
-    grams = [{tuple(s[i : i + 2]) for i in range(len(s) - 1)} for s in segments]
-    assert known.tolist() == [len(g & known_grams) for g in grams]
-    there = known > 0
-    assert unknown[there].tolist() == [len(g - known_grams) for g, t in zip(grams, there, strict=True) if t]
-    assert met.sum() == len({g for each in grams for g in each} & known_grams)
-    again = np.zeros(0, np.uint8)
-    _native.count_shingles(index.arrays, index.windows(2), ids, EOS, known, unknown, np.zeros_like(met), again)
-    assert known.tolist() == [0] * len(segments)
-
-
 @given(st.lists(st.binary(max_size=20), max_size=8))
 def test_equal_segments_have_equal_hashes_and_others_do_not(segments: list[bytes]) -> None:
     data = np.frombuffer(b"".join(segments) + b"rest", np.uint8)
@@ -173,7 +154,6 @@ def test_wrong_shapes_are_refused() -> None:
         lambda: _native.follow_text((*index.arrays[:4], longest), windows, ids, 0, longest, state),
         lambda: _native.follow_text(index.arrays, (0, *windows[1:]), ids, 0, longest, state),
         lambda: _native.follow_text(index.arrays, (2, windows[1][:3], windows[2]), ids, 0, longest, state),
-        lambda: _native.count_shingles(index.arrays, windows, ids, EOS, longest, longest[:1], no_flags, no_flags),
         lambda: _native.hash_segments(no_flags, np.array([0]), np.array([1]), np.zeros(1, np.uint64)),
         lambda: _native.number_ngrams(ids, ids, np.zeros(3, np.uint64), ids),
         lambda: _native.mark_ngrams(ids, [np.zeros(3, np.uint64)], []),

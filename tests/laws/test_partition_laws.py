@@ -10,7 +10,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.laws.test_model_laws import trainings
-from tests.work.memory_engine import MemoryEngine
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
@@ -18,6 +17,7 @@ from lmgauge.models.ngram.model import load_ngram_model
 from lmgauge.models.ngram.reading import read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_partitions
+from lmgauge.work.engine import Engine
 
 
 @given(trainings(), st.integers(1, 5), st.integers(1, 40), st.sampled_from([200, 1 << 20]))
@@ -33,7 +33,7 @@ def test_partitions_do_not_show(
             return lmgauge.train(kind, Corpus.from_strings(lines), **options)  # type: ignore[arg-type]
 
         def _in_partitions() -> NgramModel:
-            engine = MemoryEngine()
+            engine = Engine()
             text = read_text(engine, settings, Corpus.from_strings(lines), chunk, threads=1)
             return train_partitions(engine, settings, text, path, partitions=partitions, memory=memory)
 

@@ -167,16 +167,6 @@ def bytes_in_common(train: bytes, test: bytes, n: int) -> tuple[int, int]:
     return count(in_gram, in_one, bytearray(len(test))), count(touched, [*together, False], marked)
 
 
-def shingles(segment: str, unit: str, n: int) -> set[tuple[str, ...]]:
-    """The set of n-grams of a segment."""
-    return set(ngrams(tokens_of(segment, 0, unit), n))
-
-
-def jaccard(a: set[tuple[str, ...]], b: set[tuple[str, ...]]) -> float:
-    """Size of what two sets share over the size of what either holds; 0 for two empty ones."""
-    return len(a & b) / len(a | b) if a | b else 0.0
-
-
 def find_training_coverage(train: Sequence[str], test: Sequence[str], max_order: int) -> tuple[list[int], list[int]]:
     """For each word of the test its count in the training text, and the length of the longest n-gram that ends there."""
     known = [[token.text for token in tokens_of(segment, 0, "word")] for segment in train]

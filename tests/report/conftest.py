@@ -16,9 +16,11 @@ from tests.tasks.share import Share, compared, grouped
 import lmgauge
 from lmgauge.api.info import Info
 from lmgauge.base.display import Displayable
+from lmgauge.evaluation.agreement.results import FloorTest, PairFigures, PairSlice, PairSlices, WorstEvent
 from lmgauge.evaluation.baselines import Ladder
 from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.diagnosis.costs import PartOfBits, SpelledWord, SpellingCosts
+from lmgauge.evaluation.divergence.divergence_result import Figure
 from lmgauge.evaluation.evaluate import SplitEvaluation
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.filtering.documents import DocumentScores, DocumentSums, Groups
@@ -31,6 +33,7 @@ from lmgauge.models.combined.mixture.mixing import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.numerics.intervals import Interval
+from lmgauge.report import agreement as agreement_report
 from lmgauge.report import (
     audit,
     calc,
@@ -120,6 +123,8 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "selection": selection(),
         "split": split_text(),
         "shard": lmgauge.results.FinishedShard(HOSTILE, 2, 8, LONG, 12, False),
+        "agreement": agreement(),
+        "agreement_series": lmgauge.results.AgreementSeries((agreement(), agreement()), (HOSTILE, LONG)),
         "context_curve": curve(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
@@ -197,6 +202,21 @@ def training() -> Any:
     )  # fmt: skip
 
 
+def agreement() -> lmgauge.results.EngineAgreement:
+    """Two engines whose names and tokens try to drive a terminal."""
+    interval = Interval(0.01, 0.02, 0.95, "jackknife", "documents", 9)
+    cut = PairSlices("position in the segment (events)", tuple(PairSlice(x, 5, 0.01, 0.0, 0.1) for x in (HOSTILE, LONG)))
+    values = [Figure(0.015, interval)] * 10
+    figures = PairFigures(10, *values, 0.1, {"0": -0.1, "100": 0.1}, (0, 0), ((0.0, 2), (0.0625, 8)), (cut,))
+    worst = WorstEvent(3, 4, -1.0, -1.1, -0.1, HOSTILE, LONG, HOSTILE)
+    test = FloorTest("rms", 0.015, 0.01, 0.01)
+    of = {"segments": 2, "missing_tokens": (0, 0), "missing_segments": (0, 0), "independence": LONG, "signature": HOSTILE}
+    return lmgauge.results.EngineAgreement(
+        HOSTILE, LONG, (0.9, 1.1), figures=figures, floor=figures, floor_from=HOSTILE, tests=(test,), beyond=True,
+        worst_tokens=(worst,), notes=(HOSTILE, LONG), **of,
+    )  # fmt: skip
+
+
 def curve() -> ContextCurve:
     """A context curve, without the libraries of networks."""
     between = Interval(4.5, 5.5, 0.95, "jackknife", "documents", 3)
@@ -259,6 +279,8 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "overview": lambda it: it["overview"],
     "comparison": lambda it: comparison.blocks(it["comparison"]),
     "recipes": lambda it: comparison.recipe_blocks(it["recipes"]),
+    "agreement": lambda it: agreement_report.blocks(it["agreement"]),
+    "agreement_series": lambda it: agreement_report.series_blocks(it["agreement_series"]),
     "context_curve": lambda it: context_curve.blocks(it["context_curve"]),
     "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),
     "ladder": lambda it: diagnosis.ladder_blocks(it["ladder"]),
@@ -325,6 +347,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
     parts = it["evaluations"]
     shown = [
         *(parts, parts[0], it["comparison"], it["comparison"][0], it["recipes"], it["recipes"][0], it["diagnosis"]),
+        *(it["agreement"], it["agreement_series"]),
         it["ladder"],
         *(
             it["divergence"],

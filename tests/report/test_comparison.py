@@ -51,6 +51,12 @@ def test_chance_is_said_with_what_is_needed(comparisons: Comparisons, one: Compa
     assert found.level == "unknown"
     assert "The difference is not significant (p = 0.4000, 27 paired segments)." in found.text
     assert "about 270 such segments are needed, 10.0 times this text" in found.text
+    assert f"Differences of {100 * (one.detectable or 0):.2f} % or more are found in a text like this" in found.text
+
+
+def test_a_plan_is_answered_whether_the_difference_is_real_or_not(comparisons: Comparisons, one: Comparison) -> None:
+    found = verdict(comparisons, one, plan=0.005, units_planned=81)
+    assert found.text.endswith("difference of 0.50 %, about 81 such segments are needed, 3.0 times this text (80 % power).")
 
 
 def test_doubts_leave_no_verdict(comparisons: Comparisons, one: Comparison) -> None:

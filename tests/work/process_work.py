@@ -35,7 +35,7 @@ def fail(taken: tuple[int, str], read: Read) -> Iterator[Array]:
         if how == "exit":
             os._exit(7)
         raise {
-            "extra": MissingExtraError("ray", extra="ray"),
+            "extra": MissingExtraError("icu4py", extra="icu"),
             "full": DiskFullError("no room"),
             "bug": ZeroDivisionError("division by zero"),
         }[how]

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.base.errors import InputError, LmgaugeError
-from lmgauge.work.engine import NEW, Array, Read, Stored, made_arrays, stored_in
+from lmgauge.work.engine import NEW, Array, Engine, Read, Stored, make_arrays, stored_in
 from lmgauge.work.executor import Task, failure
 
 
@@ -22,9 +21,9 @@ def two(taken: Stored, read: Read) -> Iterator[Array]:
 
 @pytest.mark.parametrize(("makes", "problem"), [(1, "more arrays than the 1"), (3, "fewer arrays than the 3")])
 def test_a_task_makes_what_its_stage_says(makes: int, problem: str) -> None:
-    engine = MemoryEngine()
+    engine = Engine()
     stored = engine.write("a", np.array([1]))
-    with pytest.raises(ValueError, match=problem):
+    with pytest.raises(LmgaugeError, match=problem):
         engine.run("two", two, [stored], [NEW] * makes)
 
 
@@ -35,7 +34,7 @@ class Made:
 
 
 def test_what_a_stage_makes_is_handed_on() -> None:
-    engine = MemoryEngine()
+    engine = Engine()
     stored = engine.write("a", np.array([5]))
     made = engine.run("two", two, [stored] * 2, Made(NEW, {3: (NEW,)}))
     assert [engine.read(own.others[3][0]).tolist() for own in made] == [[5], [5]]
@@ -68,11 +67,10 @@ def test_arrays_are_not_held_while_the_next_one_is_made() -> None:
             assert len(alive) == 1
             yield np.zeros(1).view(Counted)
 
-    count = 0
-    for array in made_arrays(Task("s", 0, work, None, ["a", "b", "c"]), lambda stored: np.zeros(0)):
-        count += array.size + 1
-        del array
-    assert (count, alive) == (6, [])
+    sizes: list[int] = []
+    task = Task("s", 0, work, None, ["a", "b", "c"])
+    make_arrays(task, lambda stored: np.zeros(0), lambda name, array: sizes.append(array.size))
+    assert (sizes, alive) == ([1, 1, 1], [])
 
 
 def test_errors_for_the_user_stay_and_others_name_the_stage() -> None:

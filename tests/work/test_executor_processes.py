@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 from tests.work.graphs import arrays_after
-from tests.work.memory_engine import MemoryEngine
 from tests.work.process_work import fail, power, report
 
 from lmgauge.base.errors import InputError, LmgaugeError, MissingExtraError
 from lmgauge.work.engine import Engine, Stored, make_arrays
-from lmgauge.work.executor import Crew, Task, end, result_of, started
+from lmgauge.work.executor import Crew, Task, end, result_of, started, task_results
 from lmgauge.work.folder_engine import ArrayFolder, FolderEngine
 from lmgauge.work.manifest import DiskFullError
 
@@ -63,8 +62,7 @@ def test_each_thread_that_asks_one_process_gets_its_own_answer() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_come_in_order_whoever_computes_them(workers: int) -> None:
-    with Engine(workers, processes=True) as engine:
-        found = list(engine.results("power", "computing", power, 3, 5))
+    found = list(task_results("power", "computing", power, 3, 5, workers=workers))
     assert [result for result, _ in found] == [{"power": number**3} for number in range(5)]
     assert len({process for _, process in found} - {os.getpid()}) == (2 if workers == 2 else 0)
 
@@ -87,7 +85,7 @@ def test_tasks_run_in_two_other_processes_that_stay(crew: tuple[Crew, ArrayFolde
 @pytest.mark.parametrize(
     ("how", "kind", "message"),
     [
-        ("extra", MissingExtraError, "this needs ray, which is not installed: pip install 'lmgauge[ray]'"),
+        ("extra", MissingExtraError, "this needs icu4py, which is not installed: pip install 'lmgauge[icu]'"),
         ("full", DiskFullError, "no room"),
         ("bug", LmgaugeError, "stage fail, task 1: ZeroDivisionError: division by zero"),
         ("kill", LmgaugeError, "stage fail, task 1: its process was killed by signal 9, perhaps for lack of memory"),
@@ -121,7 +119,7 @@ def test_errors_come_back_in_words_and_end_the_other_processes(
 def test_arrays_are_the_same_as_in_memory(tmp_path: Path) -> None:
     plan = [(3, 2, False), (4, 3, True), (0, 2, False), (2, 1, True)]
     with FolderEngine(tmp_path / "work", {}, workers=2, processes=True) as engine:
-        assert arrays_after(engine, plan) == arrays_after(MemoryEngine(), plan)
+        assert arrays_after(engine, plan) == arrays_after(Engine(), plan)
         engine.remove()
     assert not (tmp_path / "work").exists()
 

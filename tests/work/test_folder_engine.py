@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from tests.work.graphs import PLANS, Plan, arrays_after
-from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.base.errors import InputError, LmgaugeError
 from lmgauge.base.files import OutputError
@@ -36,7 +35,7 @@ WORK = {"order": 3}
 @given(PLANS)
 @settings(max_examples=20)
 def test_arrays_are_the_same_as_in_memory(plan: Plan) -> None:
-    expected = arrays_after(MemoryEngine(), plan)
+    expected = arrays_after(Engine(), plan)
     for workers in (1, 3):
         with tempfile.TemporaryDirectory() as parent:
             with FolderEngine(Path(parent) / "work", WORK, workers=workers) as engine:

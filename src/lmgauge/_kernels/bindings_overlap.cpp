@@ -74,12 +74,6 @@ void bind_overlap(nb::module_& m) {
         check_same_size(text.ids, longest, origin);
         spread_runs(text, {longest, shortest}, origin);
     });
-    def(m, "count_shingles", count_shingles, [](const SuffixView& text, const WindowIndex&, Ids, std::uint32_t, const auto& known,
-                                                const auto& unknown, Bytes8 only, Bytes8 met) {
-        check_same_size(known, unknown);
-        check_empty_or(only, text.ids.size(), "shapes");
-        check_empty_or(met, text.ids.size(), "shapes");
-    });
     def(m, "hash_segments", hash_segments, [](Bytes8 data, Places starts, Places ends, const auto& hashes) {
         check_spans(starts, ends, data.size(), "segments outside their data");
         check_same_size(starts, hashes);

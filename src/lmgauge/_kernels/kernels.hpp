@@ -308,12 +308,6 @@ std::vector<std::int64_t> finish_following(const SuffixView& text, const WindowI
 // rest of the one from p - 1. It enters as 0, 1, 2, ...
 void spread_runs(const SuffixView& text, const Runs& runs, MutableView<std::int32_t> origin);
 
-// Distinct n-grams of each segment that the test has, and that it does not have; ids of a segment end with `end_of_segment`.
-// Those with an unknown word are told apart by their known words only, and none where `known` is 0. `only` (may be empty):
-// of those the test has, count the ones set here, by place in the suffix array, as had; `met` (may be empty): set for each.
-void count_shingles(const SuffixView& text, const WindowIndex& index, View<std::uint32_t> ids, std::uint32_t end_of_segment,
-                    MutableView<std::int32_t> known, MutableView<std::int32_t> unknown, View<std::uint8_t> only,
-                    MutableView<std::uint8_t> met);
 void hash_segments(View<std::uint8_t> data, View<std::int64_t> starts, View<std::int64_t> ends, MutableView<std::uint64_t> hashes);
 
 // Numbers the n-grams of one order that end at each position, given the numbers of those of the order below (kNone where

@@ -467,51 +467,7 @@ void spread_runs(const SuffixView& text, const Runs& runs, MutableView<std::int3
     }
 }
 
-// ---- near duplicates
-
-void count_shingles(const SuffixView& text, const WindowIndex& index, View<std::uint32_t> ids, std::uint32_t end_of_segment,
-                    MutableView<std::int32_t> known, MutableView<std::int32_t> unknown, View<std::uint8_t> only,
-                    MutableView<std::uint8_t> met) {
-    const Windows windows(text, index);
-    const std::size_t n = index.n;
-    std::vector<std::int32_t> inside;
-    std::vector<std::uint64_t> hashes, outside;
-    std::size_t begin = 0;
-    for (std::size_t segment = 0; segment < known.size(); ++segment) {
-        std::size_t end = begin;
-        while (end < ids.size() && ids[end] != end_of_segment) ++end;
-        inside.clear();
-        hashes.clear();
-        outside.clear();
-        RollingHash rolling(n);
-        for (std::size_t i = begin; i < end; ++i) {
-            if (i - begin < n) {
-                rolling.push(ids[i]);
-            } else {
-                rolling.push(ids[i], ids[i - n]);
-            }
-            if (i + 1 - begin < n) continue;
-            hashes.push_back(rolling.hash());
-            prefetch(windows.filter_place(hashes.back()));
-        }
-        for (std::size_t k = 0; k < hashes.size(); ++k) {
-            const std::int32_t place = windows.may_hold(hashes[k]) ? windows.find(hashes[k], &ids[begin + k]) : -1;
-            if (place < 0 || (!only.empty() && only[static_cast<std::size_t>(place)] == 0)) {
-                outside.push_back(hashes[k]);
-            } else {
-                inside.push_back(place);
-                if (!met.empty()) met[static_cast<std::size_t>(place)] = 1;
-            }
-        }
-        if (!inside.empty()) {
-            std::sort(inside.begin(), inside.end());
-            std::sort(outside.begin(), outside.end());
-        }
-        known[segment] = static_cast<std::int32_t>(std::unique(inside.begin(), inside.end()) - inside.begin());
-        unknown[segment] = static_cast<std::int32_t>(std::unique(outside.begin(), outside.end()) - outside.begin());
-        begin = end + 1;
-    }
-}
+// ---- whole duplicates
 
 void hash_segments(View<std::uint8_t> data, View<std::int64_t> starts, View<std::int64_t> ends, MutableView<std::uint64_t> hashes) {
     for (std::size_t i = 0; i < starts.size(); ++i) {

@@ -130,9 +130,6 @@ def _scoring_again(
     given: Model, model: LanguageModel, name: str, corpus: Corpus, scoring: ScoringOptions
 ) -> Callable[[PathLike], Run]:
     # What writes the run folder of an evaluation that wrote none.
-    from lmgauge.evaluation.output_files import evaluated
-    from lmgauge.evaluation.runs import open_run
-
     # A network goes from memory when the program lets go of it, whoever keeps the figures.
     held: Any = weakref.ref(given) if model.tokens is not None and not isinstance(given, PATHS) else lambda: given
 
@@ -141,8 +138,7 @@ def _scoring_again(
     def scored_again(folder: PathLike) -> Run:
         if (again := held()) is None:
             raise UsageError(f"the network of {name} is not in memory any more: {inputs.KEEP_SCORES}")
-        evaluated(inputs.load_models([again], scoring, framed), [name], corpus, Outputs(output=folder), scoring=scoring)
-        return replace(open_run(os.fspath(folder)), text=corpus)
+        return inputs.scored(inputs.loaded(again, scoring, framed), name, corpus, folder, scoring)
 
     return scored_again
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, Union, cast
 
-from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS, Role
+from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS, Role, path_and_formats
 from lmgauge.base.declaration import chosen
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.remote.addresses import PATHS as PATHS
 from lmgauge.base.remote.addresses import PathLike as PathLike
-from lmgauge.settings import ReadingOptions, ScoringOptions
+from lmgauge.settings import Outputs, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
     from lmgauge import Corpus, LanguageModel
@@ -113,6 +113,15 @@ def named_models(
         refuse_twice(each)
     opened = load_models(each, scoring, corpus)
     return opened, [str(name) for name in models] if isinstance(models, Mapping) else model_names(each, opened)
+
+
+def is_model(operand: object) -> bool:
+    """Return True for a model, or the path of one: a folder, a file called as GGUF, ARPA and KenLM files are, a server."""
+    if not isinstance(operand, PATHS):
+        return hasattr(operand, "score")
+    path, _ = path_and_formats(os.fspath(operand))
+    named = path.endswith((".gguf", *ARPA_ENDINGS, *KENLM_ENDINGS)) or path.startswith(("http://", "https://"))
+    return named or os.path.isfile(os.path.join(path, "config.json"))
 
 
 def refuse_twice(models: Sequence[Model]) -> list[str]:
@@ -288,6 +297,17 @@ def opened(run: PathLike | Evaluation, *, check_seal: bool = True, work: PathLik
         cure = ': make it one with import_scores(frame, "runs", logprob=["a", "b"])' if hasattr(run, "columns") else ""
         raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}{cure}")
     return open_run(os.fspath(run), check_seal=check_seal)
+
+
+def scored(
+    model: LanguageModel, name: str, corpus: Corpus, folder: PathLike, scoring: ScoringOptions, threads: int | None = None
+) -> Run:
+    """Return the run of a loaded model on a text, written into a folder."""
+    from lmgauge.evaluation.output_files import evaluated
+    from lmgauge.evaluation.runs import open_run
+
+    evaluated([model], [name], corpus, Outputs(output=folder), scoring=scoring, threads=threads)
+    return replace(open_run(os.fspath(folder)), text=corpus)
 
 
 def text_of(runs: Sequence[Run], text: Text | None, document: str | None = None) -> Corpus:

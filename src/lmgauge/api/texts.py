@@ -86,13 +86,13 @@ def overlap(
 ) -> Overlap:
     """Find test text inside training text, exactly, with both places: `lmgauge overlap`.
 
-    Runs of words as in Brown et al. (2020), appendix C; near duplicates by the Jaccard index of Broder (1997).
+    Runs of words as in Brown et al. (2020), appendix C.
 
     Args:
         train: training text, read once, in blocks.
         test: test text, held in memory; may be several. The text that the run remembers, if not given.
         run: a run of the test; its numbers on the clean segments and on the contaminated ones.
-        write_clean: file for the test without contaminated segments and near duplicates.
+        write_clean: file for the test without contaminated segments.
         max_overlap: share of the test's bytes that may be contaminated; fail (exit with 1) if more is, short lines included.
         threads: how many to use; all cores if not given. Does not change results.
         settings: what counts as overlap.
@@ -142,7 +142,7 @@ def overlap(
         stored = about(stored, corpus)
     result = find_overlap(training, corpus, settings, threads=threads)
     if stored is not None:
-        result = replace(result, run=split_by_segments(stored, result.segment_excluded, corpus))
+        result = replace(result, run=split_by_segments(stored, result.segment_contaminated, corpus))
     if write_clean is not None:
         write(result, write_clean)
     return result if max_overlap is None else result.require(max_overlap)

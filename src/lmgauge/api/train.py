@@ -57,7 +57,7 @@ def train(
         kind: the smoothing.
         texts: a path, several, or a `Corpus`; each line is a sentence.
         output: folder to write; an ARPA file or one of KenLM by its ending (.arpa, .arpa.gz, .binary, .klm). With
-            `memory`, `workers` or `ray` it must be a folder.
+            `memory` or `workers` it must be a folder.
         training: all decisions about the model.
         reading: how the texts are read.
         form: how a binary file of KenLM is laid out.

@@ -11,7 +11,7 @@ from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, 
 from lmgauge.base.choices import OverlapUnit
 from lmgauge.base.declaration import chosen, settings, verb
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.base.option_numbers import Count, Natural
+from lmgauge.base.option_numbers import Count, Natural, Part
 from lmgauge.settings import AuditSettings, DiagnosisSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class RunText:
 def compare(
     runs: Sequence[PathLike | Evaluation] = (),
     *,
+    plan: Part | None = None,
     examples: Natural = 5,
     threads: Count | None = None,
     about: RunText = RunText(),
@@ -93,6 +94,7 @@ def compare(
     Args:
         runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables; in Python also what
             `evaluate` returned, which is scored again where it wrote no folder; each is compared with the first.
+        plan: how many documents would show a difference of this share of the figure, such as 0.5%?
         examples: tokens and segments to show of each kind.
         threads: threads to use; all cores if not given. Does not change results.
         about: the text that was scored, and the training text.
@@ -121,7 +123,7 @@ def compare(
     with scratch_folder() as work:
         whole = [run for run in runs if isinstance(run, PATHS) or getattr(run, "group", None) is None]
         compared = [opened(run, work=work / str(number)) for number, run in enumerate(whole)]
-        return comparison.compare(compared, examples=examples, training=training, **about.of(compared))
+        return comparison.compare(compared, examples=examples, plan=plan, training=training, **about.of(compared))
 
 
 @verb
@@ -368,7 +370,7 @@ def _contamination(
 
     def compare() -> Overlap:
         try:
-            return find_overlap(train, test, OverlapSettings(overlap_unit=unit, near=0, passages=0), threads=threads)
+            return find_overlap(train, test, OverlapSettings(overlap_unit=unit, passages=0), threads=threads)
         except InputError as error:
             if not train.report.sha256:
                 raise

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from typing import Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 DEFAULT_SEED = 12345
 """Of everything that is drawn."""
@@ -74,17 +74,24 @@ NORMALIZERS: tuple[NormalizerName, ...] = get_args(NormalizerName)
 FirstToken = Literal["bos", "eos", "uniform", "unscored"]
 SegmentEnd = Literal["eos", "newline", "none"]
 Precision = Literal["auto", "float32", "bfloat16"]
+CacheFormat = Literal["float32", "bfloat16", "float16", "fp8_e4m3", "fp8_e5m2", "q8_0", "q4_0"]
+"""Of keys and values; the last two are those of ggml, blocks of 32 numbers."""
+_BEHIND = {"": ("dtype", get_args(Precision)), "kv": ("kv_cache", get_args(CacheFormat))}
 
 
-def path_and_dtype(name: str) -> tuple[str, Precision | None]:
-    """Return the path of a model and the number format behind it, as one model is named in two; None where there is none.
+def path_and_formats(name: str) -> tuple[str, dict[str, Any]]:
+    """Return the path of a model and the options behind it, as one model is named in several number formats.
 
-    >>> path_and_dtype("model/:bfloat16"), path_and_dtype("C:/model")
-    (('model/', 'bfloat16'), ('C:/model', None))
+    >>> path_and_formats("model/:bfloat16:kv=q8_0"), path_and_formats("C:/model")
+    (('model/', {'dtype': 'bfloat16', 'kv_cache': 'q8_0'}), ('C:/model', {}))
     """
-    path, _, dtype = name.rpartition(":")
-    known = path and dtype in get_args(Precision) and not os.path.lexists(name)
-    return (path, cast("Precision", dtype)) if known else (name, None)
+    path, _, last = name.rpartition(":")
+    kind, _, value = last.rpartition("=")
+    option, known = _BEHIND.get(kind, ("", ()))
+    if not path or value not in known or os.path.lexists(name):
+        return name, {}
+    path, others = path_and_formats(path)
+    return path, others | {option: value}
 
 
 ProtocolName = Literal["hf-guide", "harness", "llama.cpp", "gptq"]

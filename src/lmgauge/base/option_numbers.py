@@ -47,6 +47,7 @@ Natural = Annotated[int, Bounds(0)]
 Share = Annotated[float, Bounds(0, 1)]
 Positive = Annotated[float, Bounds(0, open_least=True, open_most=True)]
 NotNegative = Annotated[float, Bounds(0, open_most=True)]
+Part = Annotated[float, Bounds(0, 1, open_least=True, open_most=True)]
 AtLeastOne = Annotated[float, Bounds(1)]
 
 

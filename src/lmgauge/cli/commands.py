@@ -152,7 +152,7 @@ Measure
   overlap [overlap.overlap]: Find test text inside training text.
     guesses: contamination decontaminate dedup leak
     arguments: train
-    show: overlap_unit n near fold passages field
+    show: overlap_unit n fold passages field
     without: document id given boundary keep as_turn
     metavars: train=TRAIN... TEST
   pairs: Measure how often models prefer the good text of minimal pairs.
@@ -204,6 +204,13 @@ Compare
     show: events exhaustive top_k examples seed threads field group
     without: {OF_EVALUATION} text id keep
     metavars: candidate=CANDIDATE... [TEXT]..., top_k=K[,K...], output=DIR
+  agree [runs.agree]: Check whether two engines give the same tokens the same log-probabilities.
+    guesses: engines mismatch logprobs parity rollout
+    verbs: agree_series cli.runs.gate
+    arguments: a b
+    show: document device
+    without: {OF_EVALUATION} group id keep
+    metavars: a=A, b=B, pairs=NAME=A,B[,FLOOR]
   correlate = tasks.correlate_tables: Check whether better language models get better task scores.
     guesses: correlation pearson spearman
     show: x y system log_x

@@ -25,7 +25,8 @@ from lmgauge.cli.odd_values import NAMED_NUMBERS, NUMBER, PARSERS, CommaList, Ki
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
 SHORT |= {"width": "-w", "score_only": "-b", "reference": "-r", "test_set": "-t", "language_pair": "-l", "plus_plus": "-p"}
 """Names of one letter."""
-SPELLINGS = {"num_layers": "layers", "models": "model", "recipes": "recipe", "n": "ngram", "base_file": "save-base"}
+SPELLINGS = {"num_layers": "layers", "models": "model", "n": "ngram", "base_file": "save-base"}
+SPELLINGS |= {"recipes": "recipe", "pairs": "pair"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
@@ -44,7 +45,6 @@ METAVARS = {
     "document": "RULE",
     "memory": "SIZE",
     "output": "PATH",
-    "ray": "ADDRESS",
     "recipes": "NAME=RUN,RUN",
     "run": "RUN",
     "shard": "I/N|slurm",

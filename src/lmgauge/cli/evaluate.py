@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from lmgauge.cli.derive import Call, fields_of
@@ -22,7 +20,7 @@ def evaluate(call: Call) -> None:
         raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")
     if call.as_json:
         call.refuse([name for name in call.aside if name != "output"], "does not go with --json: both are standard output")
-    if "shard" in call.values or "ray" in call.values:
+    if "shard" in call.values:
         _in_shards(call)
     elif "contexts" in call.values:
         call.refuse(call.values.keys() - fields_of(context_curve), "does not go with --contexts; --per-context writes rows")
@@ -57,26 +55,20 @@ def _table(call: Call) -> None:
 
 def _in_shards(call: Call) -> None:
     from lmgauge.api.inputs import corpus_of
-    from lmgauge.api.sharding.evaluation import EvaluationJob, run_on_ray, run_shard
-    from lmgauge.evaluation.results import Evaluation, Evaluations
+    from lmgauge.api.sharding.evaluation import EvaluationJob, run_shard
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.text.reading_options import ReadingOptions
     from lmgauge.work.shard import Shard, Sharing
 
-    shard, option = call(Sharing).shard, "--ray" if "ray" in call.values else "--shard"
+    shard = call(Sharing).shard
+    assert isinstance(shard, Shard)
     known = {"output", *fields_of(EvaluationJob, ReadingOptions, ScoringOptions, Sharing)}
-    call.refuse({*call.values, "html"} - known, f"does not go with {option}: it writes a run folder")
-    model, corpus = _one_model(call, option), corpus_of(call["text"], call(ReadingOptions))
+    call.refuse({*call.values, "html"} - known, "does not go with --shard: it writes a run folder")
+    model, corpus = _one_model(call, "--shard"), corpus_of(call["text"], call(ReadingOptions))
     job = EvaluationJob(model, corpus, call["by_group"], call["columns"], call(ScoringOptions), call["threads"])
-    result: Any
-    if isinstance(shard, Shard):
-        call.refuse(("ray",), "does not go with --shard: it computes all shards")
-        if call["output"] is None:
-            raise click.UsageError("--shard needs a folder for the shards: -o DIR")
-        result = run_shard(job, shard.number - 1, shard.of, call["output"])
-    else:
-        result = run_on_ray(job, call["ray"], call["output"])
-    call.answer(Evaluations((result,)) if isinstance(result, Evaluation) else result)  # a table, as without --ray
+    if call["output"] is None:
+        raise click.UsageError("--shard needs a folder for the shards: -o DIR")
+    call.answer(run_shard(job, shard.number - 1, shard.of, call["output"]))
 
 
 def _one_model(call: Call, option: str) -> str:

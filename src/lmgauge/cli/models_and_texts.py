@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS, path_and_dtype
+from lmgauge.api.inputs import is_model
 from lmgauge.base.escaping import visible
 from lmgauge.base.option_numbers import Natural
 from lmgauge.cli.derive import Call, fields_of
@@ -23,14 +22,7 @@ _OF_COMPARING = ("top_k", "train", "examples", "output", "model", "details", "ll
 
 def model_among(texts: Sequence[str]) -> str | None:
     """Return the first path that is a model where texts are named; None if there is none."""
-    return next((text for text in texts if _is_model(text)), None)
-
-
-def _is_model(path: str) -> bool:
-    # a model's folder, a file called as GGUF, ARPA and KenLM files are, or the address of a server
-    path, _ = path_and_dtype(path)
-    named = path.endswith((".gguf", *ARPA_ENDINGS, *KENLM_ENDINGS)) or path.startswith(("http://", "https://"))
-    return named or os.path.isfile(os.path.join(path, "config.json"))
+    return next((text for text in texts if is_model(text)), None)
 
 
 def membership(call: Call) -> None:
@@ -67,7 +59,7 @@ def divergence(call: Call) -> None:
             raise click.UsageError("Missing argument 'CANDIDATE...'.")
     # A name that is neither a folder nor a known ending can be a model where one must stand.
     least = 0 if saving else 1
-    first = next((i for i, path in enumerate(paths) if i >= least and not _is_model(path)), len(paths))
+    first = next((i for i, path in enumerate(paths) if i >= least and not is_model(path)), len(paths))
     candidates, texts = paths[:first], paths[first:]
     if saving and candidates:
         raise click.UsageError(

@@ -58,6 +58,18 @@ def read_sample(word: str) -> int | None:
     return None if word == "all" else read_count(word)
 
 
+def read_band(words: str) -> tuple[float, float]:
+    """Return two numbers.
+
+    >>> read_band("0.9..1.1")
+    (0.9, 1.1)
+    """
+    low, dots, high = words.partition("..")
+    if not dots:
+        raise ValueError(f"{words!r} is not LOW..HIGH, as in 0.9..1.1")
+    return number(low), number(high)
+
+
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
     """What a function of the house reads; what it cannot read is answered by its own words, if none are given."""
 
@@ -108,11 +120,13 @@ NUMBER = Parsed("X", number, "a number such as 0.25, 1/4 or 25%")
 NAMED_NUMBERS = Parsed("NAME=X[,...]", read_named_numbers)
 _LIST = Parsed("LIST", lambda word: word.split(","))
 PARSERS: dict[str, click.ParamType[Any]] = {
+    "band": Parsed("LOW..HIGH", read_band),
     "context": click.STRING,
     "logprob": click.STRING,
     "tokens": Parsed("TEXT", str),
     "p": _LIST,
     "q": _LIST,
+    "pairs": click.STRING,
     "recipes": click.STRING,
     "sample": Parsed("N|all", read_sample, "a number of documents such as 20000, or 'all'"),
     "to_size": Parsed("N", read_count),

@@ -20,6 +20,7 @@ def overlap(call: Call) -> None:
     result = call(train=train, test=test or None, max_overlap=None)
     call.answer(result, page=("Overlap of training and test text", report.page(result)))
     if call["write_clean"] is not None and not call.form:
-        say(f"{call['write_clean']}: {result.clean_segments:,} of {result.segments:,} segments")
+        clean = result.segments - result.contaminated_segments
+        say(f"{call['write_clean']}: {clean:,} of {result.segments:,} segments")
     if most is not None:
         result.require(most)

@@ -15,6 +15,7 @@ from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say, say_where
 
 if TYPE_CHECKING:
+    from lmgauge.evaluation.agreement.results import AgreementSeries, EngineAgreement
     from lmgauge.evaluation.comparison.results import Comparisons
     from lmgauge.evaluation.overview import Overview
     from lmgauge.report.blocks import Document
@@ -64,7 +65,7 @@ def compare(call: Call) -> None:
 
     if call["recipes"]:
         call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")
-        call.answer(call(compare_recipes, recipes=_by_name(call["recipes"])))
+        call.answer(call(compare_recipes, recipes=_by_name("--recipe", call["recipes"], "A=run1,run2,run3")))
         return
     page = None
     if call.html is None or len(call["runs"]) < 2:
@@ -100,17 +101,42 @@ def check(*, comparisons: Comparisons, strict: bool = False, metric: ComparedMet
     comparisons.require()
 
 
-def _by_name(recipes: Iterable[str]) -> dict[str, list[str]]:
-    """Return the runs of each recipe, of NAME=RUN,RUN."""
+def _by_name(option: str, groups: Iterable[str], example: str) -> dict[str, list[str]]:
+    """Return the runs of each group, of NAME=RUN,RUN."""
     runs: dict[str, list[str]] = {}
-    for recipe in recipes:
-        name, equals, listed = recipe.partition("=")
+    for group in groups:
+        name, equals, listed = group.partition("=")
         if not (name and equals and listed):
-            raise click.UsageError(f"--recipe {recipe}: write a name, =, and the runs with commas between: A=run1,run2,run3")
+            raise click.UsageError(f"{option} {group}: write a name, =, and the runs with commas between: {example}")
         if name in runs:
-            raise click.UsageError(f"--recipe {name}: named twice; put all its runs into one --recipe")
+            raise click.UsageError(f"{option} {name}: named twice; put all its runs into one {option}")
         runs[name] = [run for run in listed.split(",") if run]
     return runs
+
+
+def agree(call: Call) -> None:
+    """Print how far two engines are apart, or several pairs; fail where asked."""
+    from lmgauge.api.agree import agree_series
+
+    if call["pairs"]:
+        call.refuse(("a", "b", "floor"), "does not go with --pair, which names all of a pair: NAME=A,B,FLOOR")
+        result = call(agree_series, pairs=_by_name("--pair", call["pairs"], "100=a100.parquet,b100.parquet"))
+    elif call["b"] is None:
+        raise click.UsageError("name two engines, A and B: run folders, score tables, models or servers")
+    else:
+        result = call()
+    call.answer(result)
+    call(gate, result=result)
+
+
+def gate(*, result: EngineAgreement | AgreementSeries, strict: bool = False) -> None:
+    """Fail where engines do not agree.
+
+    Args:
+        strict: exit with 1 unless the engines agree within the noise floor.
+    """
+    for pair in (result if isinstance(result, Sequence) else [result]) if strict else ():
+        pair.require()
 
 
 def audit(call: Call) -> None:

@@ -378,7 +378,7 @@ class SplitEvaluation(Result):
 
 def split_by_segments(run: Run, contaminated: NDArray[np.bool_], corpus: Corpus) -> SplitEvaluation:
     """Evaluate the segments of a run in two parts."""
-    # contaminated: bool [segments of the text], e.g. `Overlap.segment_excluded`; corpus: the text that was scored; it must
+    # contaminated: bool [segments of the text], as `Overlap` has them; corpus: the text that was scored; it must
     # be possible to read it again.
     run = about(run, corpus)
     evaluator = Evaluator(run.origin)

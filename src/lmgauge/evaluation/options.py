@@ -19,7 +19,7 @@ from lmgauge.base.choices import (
 )
 from lmgauge.base.declaration import settings
 from lmgauge.base.errors import UsageError
-from lmgauge.base.option_numbers import Bounds, Count, Natural, Share
+from lmgauge.base.option_numbers import Bounds, Count, Natural, Part, Share
 from lmgauge.base.remote.addresses import PathLike
 
 DEFAULT_CONTEXTS = 2000
@@ -275,5 +275,5 @@ class MembershipSettings:
 
     heading: ClassVar[str] = "Statistics"
     k: Annotated[float, Bounds(0, 1, open_least=True)] = 0.2
-    fpr: Annotated[float, Bounds(0, 1, open_least=True, open_most=True)] = 0.01
+    fpr: Part = 0.01
     threads: Count | None = None

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, tee
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmgauge.scores import ScoreBatch
+from lmgauge.scores import ScoreBatch, ScoreWriter, join_batches
 from lmgauge.scores.distributions.blocks import Events, distributions_of
 from lmgauge.scores.distributions.reduce import joined, look_at_both, no_events, together
 from lmgauge.scores.distributions.reductions import Columns, PairReduction
 from lmgauge.scores.distributions.tile import ready
+from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
@@ -25,6 +27,21 @@ def by_itself(model: LanguageModel) -> LanguageModel:
         return model
     alone: LanguageModel = model.with_options(replace(model.options, batch_tokens=1))  # type: ignore[attr-defined]
     return alone if model.raw is None else alone.framed()
+
+
+def score_again(model: LanguageModel, corpus: Corpus, path: Path, threads: int | None = None) -> str:
+    """Write the score table of a model in other batches, and return how: windows by themselves, segments from the end."""
+    alone = by_itself(model)
+    how = "segment by segment" if alone is model else "every window by itself"
+    with ScoreWriter(path, {"model": model.label}) as writer:
+        if model.context_policy.runs_on:  # a segment sees the one before it
+            for batch in alone.score(corpus, threads=threads):
+                writer.write(batch)
+            return how
+        for block in corpus:
+            parts = [block.part(i, i + 1) for i in reversed(range(len(block)))]
+            writer.write(join_batches(list(alone.score(parts, threads=threads))[::-1]))
+    return f"{how}, from the last segment to the first"
 
 
 def against_itself(

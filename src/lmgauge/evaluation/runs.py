@@ -210,15 +210,16 @@ class Run:
     broken_seal: str = ""  # which file was changed after it was written; empty if none was
     scores_sha256: str = ""  # the digest that the table must have; empty for a bare table
     text: Corpus | None = None  # what was scored, where it is in memory
+    column: str = ""  # of a table, the one that is read as log-probabilities, where one was named
 
     @property
     def numbers_version(self) -> str:
         """Return the version of the digits, as the signature has it; empty for a bare table."""
         return Signature.parse(str((self.evaluation or {}).get("signature", ""))).parts.get("v", "")
 
-    def batches(self) -> Iterator[ScoreBatch]:
-        """Return the rows of the table."""
-        return read_scores(self.scores)
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[ScoreBatch]:
+        """Return the rows of the table; of some columns beside the segments and log-probabilities, or of all."""
+        return read_scores(self.scores, columns, self.column)
 
     def corpus(self, texts: Sequence[str] | None = None, *, document: str | None = None) -> Corpus | None:
         """Return the text that was scored, read as it was then."""
@@ -254,24 +255,27 @@ class Run:
 
 
 def open_run(path: str | Path, *, check_seal: bool = True, hash_scores: bool = True) -> Run:
-    """Open a run folder, or a score table."""
+    """Open a run folder, a score table, or the column of one: FILE:COLUMN."""
     # hash_scores: read all of the table for that; otherwise `scores_sha256` says what its digest must be.
     # Raises InputError: nothing is there, a file is missing, or was changed after it was written.
     path = local_path(path)
     evaluation: dict[str, Any] | None = None
     settings: dict[str, Any] = {}
-    scores, broken, digest = path, "", ""
+    scores, broken, digest, column = path, "", "", ""
     if path.is_dir():
         evaluation, settings, broken, digest = read_evaluation(path, hash_scores=hash_scores)
         scores = path / SCORES_FILE
     elif not path.exists():
-        raise InputError(f"{path}: no such run; `lmgauge eval -m MODEL TEXT -o RUN` makes one")
+        file, _, column = str(path).rpartition(":")
+        scores = Path(file)
+        if not scores.is_file():
+            raise InputError(f"{path}: no such run; `lmgauge eval -m MODEL TEXT -o RUN` makes one")
     if broken and check_seal:
         raise InputError(f"{broken}; evaluate again")
-    metadata = read_metadata(path) if evaluation is None else evaluation
+    metadata = read_metadata(scores) if evaluation is None else evaluation
     origin = Origin.of_metadata(metadata, path.name)
     sha256 = str(metadata.get("fingerprints", {}).get("text", ""))
-    return Run(origin.model, path, scores, origin, sha256, evaluation, settings, broken, digest)
+    return Run(origin.model, path, scores, origin, sha256, evaluation, settings, broken, digest, column=column)
 
 
 def with_distinct_names(runs: Sequence[Run]) -> list[Run]:
@@ -352,7 +356,10 @@ def lockstep(
             )
     while waiting := [table.next_segment for table in rows if not table.exhausted]:
         begin = min(waiting)  # segments that no table has are stepped over
-        yield None, [table.take(begin, begin + _SEGMENTS_AT_A_TIME) for table in rows]
+        # As far as all rows at hand are of whole segments, so that no more is held than was read.
+        end = min(table.whole_until for table in rows if not table.exhausted)
+        end = min(max(begin + 1, end), begin + _SEGMENTS_AT_A_TIME)
+        yield None, [table.take(begin, end) for table in rows]
 
 
 def _check_extent(table: ScoreBatch, block: Segments, name: str, complete: bool) -> None:

@@ -29,8 +29,8 @@ from lmgauge.filtering.rules import BUCKETS
 from lmgauge.records.formats import format_of, reader_of, split_compression
 from lmgauge.records.records import BLOCK_BYTES, RawBlock
 from lmgauge.records.sources import STDIN, Source, find_sources
+from lmgauge.work.executor import task_results
 from lmgauge.work.manifest import decode_facts, described, difference, read_manifest, refuse_other, write_manifest
-from lmgauge.work.ray_engine import run_tasks
 
 _LOG = logging.getLogger(__name__)
 RECORDS = "_lmgauge"
@@ -78,10 +78,9 @@ def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) ->
     done = {job.name: tally for job in jobs if (tally := finished(job)) is not None}
     before, rest = len(done), [job for job in jobs if job.name not in done]
     problems: dict[str, str] = {}
-    how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
     try:
         settings = plan, rest, work.threads
-        made = run_tasks("filter", "filtering files", _filter, settings, len(rest), **how) if rest else ()
+        made = task_results("filter", "filtering files", _filter, settings, len(rest), workers=work.workers or 1)
         for job, answer in zip(rest, made, strict=True):
             if isinstance(answer, str):
                 problems[job.source.name] = answer
@@ -192,13 +191,12 @@ def learn_files(plan: FilterPlan, sources: Sequence[Source], sample: SampleSetti
     """Return the percentiles of the documents of files; no figure depends on the order of files, tasks or threads."""
     plan.options.check_groups()
     whole = PercentileSample(len(plan.scorer.names), sample)
-    if work.ray is None and min(work.workers or 1, len(sources)) < 2:
+    if min(work.workers or 1, len(sources)) < 2:
         for source in sources:  # one after the other: what came before says which documents to score
             sample_file(plan, source, whole, threads=work.threads)
     else:
         settings = plan, sample, sources, work.threads
-        how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
-        for own in run_tasks("learn", "sampling documents", _sample, settings, len(sources), **how):
+        for own in task_results("learn", "sampling documents", _sample, settings, len(sources), workers=work.workers or 1):
             whole.merge(own)
     # With a model for each group, none has another's percentiles to stand in for its own.
     least = LEAST_DOCUMENTS if plan.options.by is None else 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from lmgauge.base.choices import ReservedPolicy, VocabularyKind
 from lmgauge.base.declaration import settings
 from lmgauge.base.errors import UsageError
-from lmgauge.base.option_numbers import Bounds, Count
+from lmgauge.base.option_numbers import Bounds, Count, Part
 
 if TYPE_CHECKING:
     from lmgauge.text.tokens import Tokenizer
@@ -62,7 +62,7 @@ class CacheSettings:
     heading: ClassVar[str] = "Memory"
     order: Annotated[int, Bounds(1, 8)] = 2
     window: Count | None = _WINDOW
-    decay: Annotated[float, Bounds(0, 1, open_least=True, open_most=True)] | None = None
+    decay: Part | None = None
 
     def __post_init__(self) -> None:
         if self.decay is not None and self.window not in (None, _WINDOW):

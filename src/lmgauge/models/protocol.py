@@ -150,7 +150,7 @@ class Traits(Protocol):
         """Return True if it takes a scoring option."""
         if option in OF_TEXT:
             return self.is_of_another_program
-        return self.options is not None and option not in ("bos", *OF_PROCESSES)
+        return self.options is not None and option not in ("bos", "kv_cache", *OF_PROCESSES)
 
     @default
     def reserved(self) -> ReservedPolicy | None:

@@ -16,9 +16,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from lmgauge.base.choices import KENLM_ENDINGS, KENLM_MAGIC, path_and_dtype
+from lmgauge.base.choices import KENLM_ENDINGS, KENLM_MAGIC, CacheFormat, path_and_formats
 from lmgauge.base.declaration import chosen, verb
 from lmgauge.base.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.base.files import local_path
@@ -67,7 +67,7 @@ def load_model(path: str | os.PathLike[str], scoring: ScoringOptions = ScoringOp
 
     Args:
         path: a model's folder, an ARPA or GGUF file, the http(s) address of a completions server, or a name on a hub; with
-            :float32 or :bfloat16 behind it, in that number format.
+            :float32 or :bfloat16 behind it in that number format, with :kv=q8_0 (say) with such a cache.
         scoring: how the model is to score, as one object.
         fields: its fields by name, e.g. `context=1024, dtype="bfloat16"`: see `ScoringOptions`. They win over the object.
 
@@ -92,6 +92,8 @@ def load_model(path: str | os.PathLike[str], scoring: ScoringOptions = ScoringOp
 
 def takers(option: str) -> str:
     """Return which models take an option of scoring, in words."""
+    if option == "kv_cache":
+        return "networks that compute here (servers have their own)"
     if option in OF_PROCESSES:
         return "networks that compute here (n-gram models use all --threads in one process, servers have their own)"
     if option in OF_TEXT:
@@ -110,11 +112,15 @@ def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> Languag
     if not isinstance(path, (str, os.PathLike)):
         completed(path)
         raise UsageError(f"load_model takes the path of a model; this {type(path).__name__} is a model already")
-    path, dtype = path_and_dtype(os.fspath(path))
-    options = replace(options, dtype=dtype or options.dtype)
+    path, formats = path_and_formats(os.fspath(path))
+    if ":kv=" in path and not os.path.lexists(path):
+        raise UsageError(f"{path}: a cache is one of {', '.join(get_args(CacheFormat))}, as in :kv=q8_0")
+    options = replace(options, **formats)
     model = _open(path, options)
-    if dtype is not None and (os.path.isfile(path) or not model.takes("dtype")):
-        raise UsageError(f"{path}:{dtype}: a number format is for checkpoints of networks; name {path} without it")
+    if "dtype" in formats and (os.path.isfile(path) or not model.takes("dtype")):
+        raise UsageError(f"{path}:{options.dtype}: a number format is for checkpoints of networks; name {path} without it")
+    if "kv_cache" in formats and not model.takes("kv_cache"):
+        raise UsageError(f"{path}:kv={options.kv_cache}: a cache is for {takers('kv_cache')}; name {path} without it")
     if options.reserved is not None:
         model = model.with_reserved(options.reserved)
     if isinstance(model, ScoresStrings):

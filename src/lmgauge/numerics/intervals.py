@@ -119,17 +119,19 @@ class Spread:
         p = student_t_p_value(self.ratio / self.error, self.freedom) if self.error else float(self.ratio == 0.0)
         return max(p, 2.0 ** (1 - min(self.units, 1000)))
 
-    def units_needed(self, level: float = LEVEL, power: float = 0.8) -> int | None:
-        """Return how many such units a test at this level needs to find this ratio with this power."""
-        # The usual normal approximation, n ((z_level + z_power) error / ratio)^2; six at least, as the signs of fewer cannot
-        # come out so one-sided that 5 % is reached (2 of 2^5 is 6 %).
-        if not self.ratio:
-            return None
-        from statistics import NormalDist  # decimals and fractions come with it
-
+    def detectable(self, level: float = LEVEL, power: float = 0.8) -> float:
+        """Return the ratio that a test at this level finds in these units with this power: (z_level + z_power) error."""
         normal = NormalDist()
-        reach = normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(power)
-        needed = self.units * (reach * self.error / self.ratio) ** 2
+        return (normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(power)) * self.error
+
+    def units_needed(self, level: float = LEVEL, effect: float | None = None) -> int | None:
+        """Return how many such units a test at this level needs to find this ratio, or another effect, with 80 % power."""
+        # The usual normal approximation, n (detectable / effect)^2; six at least, as the signs of fewer cannot come out so
+        # one-sided that 5 % is reached (2 of 2^5 is 6 %).
+        effect = self.ratio if effect is None else effect
+        if not effect:
+            return None
+        needed = self.units * (self.detectable(level) / effect) ** 2
         return max(math.ceil(needed), FEWEST_UNITS) if needed < 1e15 else None
 
 

@@ -385,6 +385,30 @@ def randomization_p_value(first: Floats, second: Floats, difference: float, diff
     return max((strayed + 1) / (len(first) + 1), min(1.0, 2.0 ** (1 - differing)))
 
 
+def swap_p_values(differences: Floats, two_sided: Sequence[bool]) -> list[float]:
+    """Return p-values of sums of differences by swaps of the two in whole units, adjusted for the number of sums.
+
+    A swap turns the sign of a unit's differences, of all sums at once. Each sum counts in units of the root of its squares,
+    which no swap changes, and is held against the largest of all sums in each swap (Westfall & Young 1993, "Resampling-based
+    multiple testing"): so p is the chance that any of the tests raises a false alarm at that level. Of few units all swaps
+    are made, else as many as `DEFAULT_TRIALS`, the same each time.
+    """
+    # differences: float64 [units, sums]; two_sided: of each sum; else only sums above 0 count.
+    units = len(differences)
+    scales = np.sqrt((differences**2).sum(axis=0))
+    standard = differences / np.where(scales, scales, 1.0)
+    if 2**units <= DEFAULT_TRIALS:
+        bits = (np.arange(2**units)[:, None] >> np.arange(units)) & 1
+    else:
+        bits = np.random.Generator(np.random.PCG64(0)).integers(2, size=(DEFAULT_TRIALS - 1, units))
+        bits = np.concatenate((np.zeros((1, units), bits.dtype), bits))
+    sums = (1.0 - 2.0 * bits) @ standard
+    sums = np.where(two_sided, np.abs(sums), sums)
+    observed, largest = sums[0], sums.max(axis=1)
+    # The swap that swaps nothing is one of them; rounding is not to make it smaller than itself.
+    return [float(np.mean(largest >= value - 1e-9)) for value in observed]
+
+
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return p-values adjusted for the number of tests (Holm 1979): each is the chance of any false alarm at that level."""
     # p_values: [tests]; None where there is no test, which stays None.

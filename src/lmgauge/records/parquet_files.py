@@ -23,16 +23,22 @@ _BUFFER = 1 << 20
 
 @contextmanager
 def open_parquet(
-    place: str | os.PathLike[str] | IO[bytes], known: FileState | None = None, columns: Sequence[str] | None = None
+    place: str | os.PathLike[str] | IO[bytes],
+    known: FileState | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    dictionary: str = "",
 ) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file, or one that is open, to read it in batches, in constant memory."""
-    # columns: those that will be read, so that their bytes alone are sent; None for all.
+    # columns: those that will be read, so that their bytes alone are sent; None for all; dictionary: the column of a local
+    # file whose strings are left as they lie in it, each once, with an id a row.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         if not isinstance(place, str | os.PathLike) or not is_remote(place):
-            with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
+            as_stored = [dictionary] if dictionary and dictionary in pq.read_schema(place).names else None
+            with pq.ParquetFile(place, buffer_size=_BUFFER, read_dictionary=as_stored) as file:
                 yield file
             return
         parts = Parts(opened(os.fspath(place), known))

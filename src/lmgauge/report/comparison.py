@@ -158,7 +158,10 @@ def verdict(comparison: Comparison, compared: int) -> doc.Verdict:
     name = TITLES[lead.metric]
     figures = f"{name} {second} for {comparison.second}, {first} for {comparison.first}, difference {gap}{interval}."
     level: doc.Level = "good" if comparison.significant else "unknown"
-    return doc.Verdict(level, " ".join([f"{where}: {figures}", *_conclusion(comparison, compared)]))
+    words = [f"{where}: {figures}", *_conclusion(comparison, compared)]
+    if comparison.plan is not None and comparison.units_planned is not None:
+        words.append(_needed(percent(comparison.plan), comparison.units_planned, comparison))
+    return doc.Verdict(level, " ".join(words))
 
 
 def _conclusion(comparison: Comparison, compared: int) -> Iterator[str]:
@@ -181,12 +184,16 @@ def _conclusion(comparison: Comparison, compared: int) -> Iterator[str]:
         yield f"The difference{where} is real: {better} is better ({tested})."
         return
     yield f"The difference{where} is not significant ({tested})."
-    needed = comparison.units_needed
-    if needed is not None:
-        yield (
-            f"To detect a difference of this size, about {needed:,} such {unit} are needed, "
-            f"{needed / max(1, comparison.units):,.1f} times this text (80 % power)."
-        )
+    if comparison.units_needed is not None:
+        yield _needed("this size", comparison.units_needed, comparison)
+    if comparison.detectable is not None:
+        yield f"Differences of {percent(comparison.detectable)} or more are found in a text like this with 80 % power."
+
+
+def _needed(size: str, units: int, comparison: Comparison) -> str:
+    unit = comparison.unit if comparison.unit == DOCUMENTS else "segments"
+    times = f"{units / max(1, comparison.units):,.1f} times this text (80 % power)"
+    return f"To detect a difference of {size}, about {units:,} such {unit} are needed, {times}."
 
 
 def _adjusted(tests: int) -> str:

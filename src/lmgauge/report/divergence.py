@@ -10,6 +10,7 @@ from lmgauge.base.memory import format_bytes
 from lmgauge.base.result_list import columns_of
 from lmgauge.evaluation.divergence.candidates import KL
 from lmgauge.evaluation.divergence.divergence_result import (
+    FLOOR,
     CandidateDivergences,
     CandidateTest,
     Divergence,
@@ -144,29 +145,36 @@ def details_of(result: Divergence) -> Iterator[doc.Block]:
         return
     for slices in result.slices:
         if len(slices.rows) > 1:
-            yield from _slice(slices, result.kl_ab_nats.value)
+            yield from _slice(slices, result)
     if result.costly_tokens:
         yield _costly(result)
     yield from _worst("events where the models differ most", result, result.worst_tokens)
     yield from _worst("events whose true token lost the most probability", result, result.lost_tokens)
 
 
-def _slice(slices: Slices, whole: float | None) -> Iterator[doc.Block]:
+def _slice(slices: Slices, result: Divergence) -> Iterator[doc.Block]:
     rows = slices.rows
+    floors = () if result.floor is None else result.floor.slices
+    of_floor = {row.label: _nats(row.bits_per_unit[0]) for one in floors if one.name == slices.name for row in one.rows}
     means = [_nats(row.bits_per_unit[0]) for row in rows]
     ends = [row.interval and (bits_to_nats(row.interval[0]), bits_to_nats(row.interval[1])) for row in rows]
     columns = (
         *doc.columns(rows, "label", "ranges"),
         doc.numbers(_TITLE, means, *_FORM),
         doc.Column("95 % interval", [doc.between(end, *_FORM) for end in ends], 2),
+        *([doc.numbers(FLOOR, [of_floor.get(row.label) for row in rows], *_FORM)] if of_floor else ()),
     )
     yield doc.Table(columns, f"by {slices.name}")
     name = f"divergence-{slices.name.split(' (')[0].replace(' ', '-')}"
     finite = [i for i, value in enumerate(means) if value is not None and math.isfinite(value)][: doc.MOST_CHART_ROWS]
     labels, values, intervals = [rows[i].label for i in finite], [means[i] for i in finite], [ends[i] for i in finite]
-    kl, title = (doc.series("KL", labels, values, intervals),), f"KL divergence by {slices.name}"
-    chart = doc.ChartData(name, title, slices.name, "KL divergence", "nats", kl, kind=slice_kind(slices), better="lower")
-    yield replace(chart, rule=whole, rule_name="the whole text")
+    kind, title = slice_kind(slices), f"KL divergence by {slices.name}"
+    kl = [doc.series("KL", labels, values, intervals)]
+    if of_floor and kind == "line":
+        kl.append(doc.series(FLOOR, labels, [of_floor.get(label) for label in labels]))
+    log = len(kl) > 1 and all(value is None or value > 0 for one in kl for value in (*one.y, *one.low))
+    chart = doc.ChartData(name, title, slices.name, "KL divergence", "nats", tuple(kl), kind=kind, better="lower", log_y=log)
+    yield replace(chart, rule=result.kl_ab_nats.value, rule_name="the whole text")
 
 
 def _nats(bits: float | None) -> float | None:

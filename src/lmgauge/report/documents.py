@@ -40,6 +40,8 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Comparisons": _by("comparison"),
     "RecipeComparison": _by("comparison", "recipe_blocks", alone=True),
     "RecipeComparisons": _by("comparison", "recipe_blocks"),
+    "EngineAgreement": _by("agreement"),
+    "AgreementSeries": _by("agreement", "series_blocks"),
     "ContextCurve": _by("context_curve"),
     "Diagnosis": _by("diagnosis"),
     "Ladder": _by("diagnosis", "ladder_blocks"),

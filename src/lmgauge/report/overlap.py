@@ -26,7 +26,6 @@ def blocks(overlap: Overlap) -> doc.Document:
         *doc.notes(overlap.notes),
         *(_groups(overlap) if len(overlap.groups) > 1 else ()),
         *_passages(overlap),
-        *_near(overlap),
         *(() if overlap.run is None else split_blocks(overlap.run)),
     )
 
@@ -56,13 +55,6 @@ def _headline(overlap: Overlap) -> Iterator[tuple[str, str]]:
     yield "distinct ones", _share(overlap.seen_distinct_ngrams, overlap.distinct_ngrams)
     yield "longest run", counted(overlap.longest_run, overlap.unit)
     yield "whole duplicates", f"{counted(overlap.whole_duplicates, 'segment')}, {counted(overlap.duplicate_bytes, 'byte')}"
-    if overlap.near_duplicates is None:
-        yield "near duplicates", f"not checked: {overlap.near_note}"
-    else:
-        more = int((overlap.segment_near & ~overlap.segment_contaminated).sum())
-        others = f" ({more:,} of them not contaminated)" if overlap.near_duplicates else ""
-        near = counted(overlap.near_duplicates, "segment")
-        yield "near duplicates", f"{near}{others}, Jaccard index {overlap.near:g} or above"
 
 
 def _groups(overlap: Overlap) -> Iterator[doc.Block]:
@@ -92,35 +84,14 @@ def _passages(overlap: Overlap) -> Iterator[doc.Block]:
     which = "The longest passages" if overlap.passage_count > len(overlap.passages) else "Passages"
     yield doc.Heading(f"{which}, {len(overlap.passages):,} of {overlap.passage_count:,}")
     for passage in overlap.passages:
-        yield from _places(counted(passage.length, overlap.unit), f"{passage.test}", f"{passage.train}")
+        yield doc.Text(f"{counted(passage.length, overlap.unit)}  {passage.test}")
+        yield doc.Text(f"= {passage.train}", indent=_INDENT)
         yield _quoted(passage.text)
 
 
-def _near(overlap: Overlap) -> Iterator[doc.Block]:
-    if not overlap.near_pairs:
-        return
-    yield doc.Heading(f"Near duplicates, {len(overlap.near_pairs):,} of {overlap.near_duplicates or 0:,}")
-    for pair in overlap.near_pairs:
-        yield from _places(f"Jaccard index {pair.jaccard:.3f}", f"{pair.test}", f"{pair.train}")
-        skipped = _alike(pair.text, pair.train_text)
-        yield _quoted(pair.text, skipped)
-        yield _quoted(pair.train_text, skipped)
-
-
-def _places(what: str, test: str, train: str) -> doc.Document:
-    return doc.Text(f"{what}  {test}"), doc.Text(f"= {train}", indent=_INDENT)
-
-
-def _alike(a: str, b: str) -> int:
-    # How many characters of two texts to leave out, so that their first difference is seen.
-    flat_a, flat_b = " ".join(a.split()), " ".join(b.split())
-    alike = next((i for i, (x, y) in enumerate(zip(flat_a, flat_b, strict=False)) if x != y), 0)
-    return 0 if alike < _LONGEST_TEXT // 2 else flat_a.rfind(" ", 0, alike - _LONGEST_TEXT // 4) + 1
-
-
-def _quoted(text: str, skipped: int = 0) -> doc.Text:
+def _quoted(text: str) -> doc.Text:
     # Text in one paragraph, whatever its line ends were.
-    flat = "…" * (skipped > 0) + " ".join(text.split())[skipped:]
+    flat = " ".join(text.split())
     if len(flat) > _LONGEST_TEXT:
         flat = flat[:_LONGEST_TEXT].rstrip("… ") + "…"
     return doc.Text(flat, note=True, indent=_INDENT)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmgauge.base.choices import (
-    PROTOCOL_NAMES,
     Boundary,
+    CacheFormat,
     FirstToken,
     ProtocolName,
     SegmentEnd,
@@ -119,9 +119,8 @@ PROTOCOLS: dict[ProtocolName, ScoringProtocol] = {
 ContextUnit = Literal["sentence", "stream", "conversation", "unknown"]
 LineEnds = Literal["event", "text", "unscored"]
 _LINE_ENDS: dict[SegmentEnd, LineEnds] = {"eos": "event", "newline": "text", "none": "unscored"}
-_NAMED: dict[str, tuple[str, ...]] = {
-    name: get_args(kind) for name, kind in (("first", FirstToken), ("end", SegmentEnd), ("given", Boundary))
-} | {"protocol": PROTOCOL_NAMES}
+_KINDS = {"first": FirstToken, "end": SegmentEnd, "protocol": ProtocolName, "kv_cache": CacheFormat, "given": Boundary}
+_NAMED: dict[str, tuple[str, ...]] = {name: get_args(kind) for name, kind in _KINDS.items()}
 _FLAGS = {"bos=each": "bos_each", "framing=scored": "framing"}
 _WINDOW = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
 
@@ -140,6 +139,7 @@ class ContextPolicy:
         end: what ends a segment.
         protocol: whose layout of windows is followed; None for one's own, windows `stride` tokens apart.
         bos_each: every window begins with the BOS token, in the place of the first token it would show.
+        kv_cache: the number format that keys and values are rounded to; None for that of the engine.
         given: how text that is given before each segment is cut from it; None where no text is given, and for models, which
             it is not a property of.
         template: six digits of the digest of the chat template and its arguments, and these; "" where there is none.
@@ -161,6 +161,7 @@ class ContextPolicy:
     end: SegmentEnd = "eos"
     protocol: ProtocolName | None = None
     bos_each: bool = False
+    kv_cache: CacheFormat | None = None
     given: Boundary | None = None
     template: str = ""
     framing: bool = False
@@ -224,11 +225,8 @@ class ContextPolicy:
             parts.append(f"end={self.end}")
         if self.bos_each:
             parts.append("bos=each")
-        if self.protocol is not None:
-            parts.append(f"protocol={self.protocol}")
-        if self.given is not None:
-            parts.append(f"given={self.given}")
-        parts += [f"{name}={value}" for name, value in (("template", self.template), ("turns", self.turns)) if value]
+        named = {name: getattr(self, name) for name in ("protocol", "kv_cache", "given", "template", "turns")}
+        parts += [f"{name}={value}" for name, value in named.items() if value]
         if self.framing:
             parts.append("framing=scored")
         return ",".join(parts)
@@ -248,6 +246,7 @@ def shared_policy(policies: Sequence[ContextPolicy]) -> ContextPolicy:
         first=one.first if all(other.first == one.first for other in policies) else "bos",
         end=one.end if all(other.end == one.end for other in policies) else "eos",
         bos_each=all(other.bos_each for other in policies),
+        kv_cache=one.kv_cache if all(other.kv_cache == one.kv_cache for other in policies) else None,
     )
 
 

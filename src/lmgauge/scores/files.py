@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,9 +21,10 @@ from lmgauge.base.option_numbers import number
 from lmgauge.base.paths import file_state
 from lmgauge.records.formats import RECORD_ENDINGS, format_of, reader_of, split_compression
 from lmgauge.records.parquet_files import batches_of, is_parquet, open_parquet
-from lmgauge.records.records import Fields
+from lmgauge.records.records import Fields, Row
 from lmgauge.records.sources import find_sources
-from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
+from lmgauge.scores.sequences import SEQUENCES, choose, logprob_columns, rows_of, rows_of_records, schema_of
+from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, StoredStrings, Strings, TokenStrings, distinct_neighbors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,14 +77,17 @@ class ScoreWriter:
         return self._stack.__exit__(*error)
 
 
-def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
+def read_scores(path: str | Path, columns: Sequence[str] | None = None, logprob: str = "") -> Iterator[ScoreBatch]:
     """Yield the batches of a score table: Parquet as written here, or records with at least `segment` and `logprob`.
 
     Foreign tables may leave out `start`, `end`, `token` and `kind`. A row without `kind` is a token; any other column is in
-    every row or in none.
+    every row or in none. A log with a row a sequence has lists instead: of token ids and of their log-probabilities. Replies
+    of servers in JSON are read as `lmgauge import` reads them.
 
     Args:
         path: the file; its name says its format (JSON lines also in .json), and is Parquet where it says none.
+        columns: which to read besides `segment` and `logprob`, also `position` (place of a token in its list); all if None.
+        logprob: the column that is read as `logprob`.
 
     Raises:
         InputError: the file cannot be read, or a row breaks the rules of the table.
@@ -99,8 +104,14 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
     path = Path(path)
     last, reach, document = -1, 0, -1
     documents: dict[object, int] = {}
-    for rows in _read_rows(path):
+    strings: TokenStrings = Strings([""])
+    for rows in _read_rows(path, columns, logprob):
         batch = _from_arrow(rows, path, last, reach)
+        if "position" in (columns or ()) and "position" in rows.schema.names:
+            batch = replace(batch, extra={**batch.extra, "position": rows["position"].to_numpy()})
+        if batch.strings == strings:  # the same object, so that what is known of it need not be found out again
+            batch = replace(batch, strings=strings)
+        strings = batch.strings
         if "document" in rows.schema.names:
             numbers = _numbered(rows["document"], documents, path)
             batch = replace(batch, extra={**batch.extra, "document": numbers})
@@ -197,28 +208,73 @@ def table_format(path: str | Path) -> Format:
     return "parquet" if form == "text" else form
 
 
-def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
+def _read_rows(path: Path, columns: Sequence[str] | None, logprob: str) -> Iterator[pa.RecordBatch]:
     with _reading(path):
-        if (form := table_format(path)) != "parquet":
-            yield from _read_records(path, form)
+        if (form := table_format(path)) == "parquet":
+            yield from _read_parquet(path, columns, logprob)
             return
-        with open_parquet(path) as file:
-            yield from batches_of(file, PARQUET_ROWS)
+        source = find_sources(path, form)[0]
+        if not source.one_shot and (replies := _replies(path)) is not None:
+            yield from replies
+            return
+        records = reader_of(source, Fields(quotes=True)).rows()
+        first = list(islice(records, 1))
+        schema = schema_of(first[0].fields if first else {})
+        if "segment" not in schema.names and logprob_columns(schema):
+            yield from rows_of_records(chain(first, records), choose(schema, str(path), logprob), str(path))
+        else:
+            yield from _read_records(path, chain(first, records), columns, logprob)
 
 
-def _read_records(path: Path, form: Format) -> Iterator[pa.RecordBatch]:
+def _read_parquet(path: Path, columns: Sequence[str] | None, logprob: str) -> Iterator[pa.RecordBatch]:
+    with open_parquet(path, dictionary="token") as file:
+        schema = file.schema_arrow
+        if "segment" not in schema.names and logprob_columns(schema):
+            log, first = choose(schema, str(path), logprob), 0
+            for rows in batches_of(file, SEQUENCES, log.names):
+                yield rows_of(rows, log, first, [f"{path}, row {row}" for row in range(first + 1, first + len(rows) + 1)])
+                first += len(rows)
+            return
+        _require_columns(path, ["logprob" if name == logprob else name for name in schema.names])
+        known = {"segment", "logprob", logprob, *(_COLUMNS if columns is None else _COLUMNS & {*columns})}
+        wanted = [name for name in schema.names if name in known]
+        for rows in batches_of(file, PARQUET_ROWS, wanted):
+            if logprob in wanted:  # in the place of the column of that name
+                others = [name for name in rows.schema.names if name not in ("logprob", logprob)]
+                rows = rows.select([*others, logprob]).rename_columns([*others, "logprob"])
+            yield rows
+
+
+def _replies(path: Path) -> Iterator[pa.RecordBatch] | None:
+    # Rows of replies of servers in JSON, as `lmgauge import` reads them; None if it is something else.
+    from lmgauge.scores.imports.log import Log, LogFile
+    from lmgauge.scores.imports.replies import OUTPUTS
+    from lmgauge.scores.imports.token_alignment import rows
+
+    file, log = LogFile(path), Log("nats")
+    head = file.head if path.stat().st_size else b""
+    parse = next((output.parse for output in OUTPUTS if output.recognizes(head)), None)
+    return None if parse is None else (batch.to_arrow() for batch in rows(parse(file, log), log))
+
+
+def _read_records(
+    path: Path, records: Iterable[Row], columns: Sequence[str] | None, logprob: str
+) -> Iterator[pa.RecordBatch]:
     # Records in batches of rows; a logprob that is a string, such as "-inf" (JSON has no infinities), is read as a number.
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = []
     first, names = 0, frozenset[str]()
-    for line, row in reader_of(find_sources(path, form)[0], Fields(quotes=True)).rows():
+    known = _COLUMNS if columns is None else _COLUMNS & {*columns, "segment", "logprob"}
+    for line, row in records:
+        if logprob in row:
+            row["logprob"] = row[logprob]
         if isinstance(row.get("logprob"), str):
             row["logprob"] = number(row["logprob"], f"{path}, line {line}")
         if not first:
             _require_columns(path, list(row))
         row.setdefault("kind", KINDS[TOKEN])  # some programs write it only where it is not this
-        here = _COLUMNS & row.keys()
+        here = known & row.keys()
         if not first:
             first, names = line, here
         if here != names:
@@ -246,7 +302,6 @@ _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
 def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> ScoreBatch:
     # Checked rows; the row before them is of segment `last`, and its span ended at byte `reach`.
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     names = rows.schema.names
     _require_columns(path, names)
@@ -257,7 +312,7 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
             raise InputError(f"{path}: column {name!r} of the score table has rows without a value")
     try:
         kind = _kinds(rows["kind"]) if "kind" in names else np.full(len(rows), TOKEN, np.uint8)
-        token = pc.dictionary_encode(rows["token"].cast(pa.string())) if "token" in names else None
+        token = _tokens(rows["token"]) if "token" in names else None
         integers, floats = (
             {name: rows[name].cast(type_).to_numpy(zero_copy_only=False) for name in known if name in names}
             for known, type_ in ((_INTEGERS, pa.int64()), (_FLOATS, pa.float64()))
@@ -286,10 +341,8 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
     extra: dict[str, Any] = {name: integers[name] for name in ("context", "rank") if name in integers}
     extra |= {name: values for name, values in floats.items() if name != "logprob"} | lists
     segments, counts = distinct_neighbors(row_segments)
-    ids, strings = np.zeros(len(logprob), np.uint32), [""]
-    if token is not None:
-        ids, strings = token.indices.to_numpy(zero_copy_only=False).astype(np.uint32), token.dictionary.to_pylist()
-    batch = ScoreBatch(segments, counts, ids, Strings(strings), np.array(logprob), kind, ends, extra)
+    ids, strings = token or (np.zeros(len(logprob), np.uint32), Strings([""]))
+    batch = ScoreBatch(segments, counts, ids, strings, np.array(logprob), kind, ends, extra)
     if len(ends):
         expected = batch.starts()
         starts = integers.get("start", expected)
@@ -300,6 +353,18 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
         apart = int(np.count_nonzero(starts != expected)) + int(np.count_nonzero(batch.ends < starts))
         batch = replace(batch, spans_apart=apart, gaps=int(np.count_nonzero(starts > expected)), begins=begins)
     return batch
+
+
+def _tokens(column: pa.Array) -> tuple[NDArray[np.uint32], StoredStrings]:
+    # Ids of tokens and their strings, as a dictionary that the file has, or a new one.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column.cast(pa.string()))
+    strings = encoded.dictionary.cast(pa.string())
+    if strings.null_count:
+        raise ValueError("a token is null")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.uint32), StoredStrings(strings)
 
 
 def _lists(column: pa.Array, kind: pa.DataType) -> NDArray[Any]:

@@ -56,6 +56,11 @@ class SegmentReader:
         """Return the first segment that was not taken; 0 when all were."""
         return int(self._waiting.segments[0]) if self._waiting is not None else 0
 
+    @property
+    def whole_until(self) -> int:
+        """Return the segment that the rows at hand end in: all of those before it are at hand; 0 when all were taken."""
+        return int(self._waiting.segments[-1]) if self._waiting is not None else 0
+
     def take(self, begin: int, end: int) -> ScoreBatch:
         """Return the rows of a range of segments, each of which is listed, also those without rows."""
         # -> the rows, with `segments` int64 [end - begin].

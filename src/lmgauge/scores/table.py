@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,6 +42,49 @@ class Strings:
     """Token strings that came with a table from elsewhere."""
 
     tokens: list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredStrings:
+    """Token strings as they lie in a file; they are decoded when somebody looks."""
+
+    array: pa.Array  # of strings, [vocabulary]; one may be there twice
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoredStrings) and self.array.equals(other.array)
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        """Return all token strings by id."""
+        strings: list[str] = self.array.to_pylist()
+        return strings
+
+
+def _count(strings: TokenStrings) -> int:
+    return len(strings.array if isinstance(strings, StoredStrings) else strings.tokens)
+
+
+def same_tokens(a: ScoreBatch, b: ScoreBatch) -> NDArray[np.bool_]:
+    """Return which rows of two batches, as many in each, have the same token, bool [n]; no string is decoded."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known, other = (
+        strings.array if isinstance(strings, StoredStrings) else pa.array(strings.tokens, pa.string())
+        for strings in (a.strings, b.strings)
+    )
+    # Strings [x, y, x] and [z, x]: each by the first place where it is in the former -> [0, 1, 0] and [-1, 0].
+    places = [pc.fill_null(pc.index_in(one, known), -1).to_numpy() for one in (known, other)]
+    return np.asarray(places[0][a.token_ids] == places[1][b.token_ids])
+
+
+def joined_strings(parts: Sequence[TokenStrings]) -> TokenStrings:
+    """Return the strings of some batches, one behind the other; those from files stay undecoded."""
+    if all(isinstance(part, StoredStrings) for part in parts):
+        import pyarrow as pa
+
+        return StoredStrings(pa.concat_arrays([part.array for part in parts if isinstance(part, StoredStrings)]))
+    return Strings([token for part in parts for token in part.tokens])
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +384,7 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
     events = np.add.reduceat(np.concatenate([b.segment_events for b in batches]), firsts) if len(firsts) else listed
     same = all(b.strings is first.strings for b in batches)
     # strings of 3 and 2 tokens: ids of the second batch move by 3
-    offsets = np.cumsum([0] + [0 if same else len(b.strings.tokens) for b in batches])
+    offsets = np.cumsum([0] + [0 if same else _count(b.strings) for b in batches])
     ids = [b.token_ids + np.uint32(offset) for b, offset in zip(batches, offsets.tolist(), strict=False)]
     ends = np.concatenate([b.ends for b in batches])
     begins = np.concatenate([b.starts() for b in batches]) if any(len(b.begins) for b in batches) else first.begins
@@ -350,7 +394,7 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
         listed[firsts],
         events,
         np.concatenate(ids),
-        first.strings if same else Strings([token for b in batches for token in b.strings.tokens]),
+        first.strings if same else joined_strings([b.strings for b in batches]),
         np.concatenate([b.logprob for b in batches]),
         np.concatenate([b.kind for b in batches]),
         ends,

@@ -16,7 +16,7 @@ needs them, and yields what it makes. A plan is code that hands on what stages m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import partial
@@ -28,11 +28,10 @@ from numpy.typing import NDArray
 
 from lmgauge.base.memory import give_back
 from lmgauge.base.threads import go_on
-from lmgauge.work.executor import Countdown, Crew, Task, result_of
+from lmgauge.work.executor import Countdown, Crew, Task
 from lmgauge.work.manifest import decode_facts
 
 M = TypeVar("M")
-S = TypeVar("S")
 T = TypeVar("T")
 Array = NDArray[Any]
 
@@ -136,13 +135,6 @@ class Engine:
             for stored in stored_in(value):
                 self.arrays.remove(stored)
 
-    def _do(self, tasks: Sequence[Task]) -> Generator[int]:
-        # Do tasks of a stage, and yield the number of each when its arrays are whole.
-        do = partial(make_arrays, read=self.arrays.read, write=self.arrays.write)
-        with closing(self._crew.run(do, tasks)) as done:
-            for number, _ in done:
-                yield number
-
     def _explained(self) -> AbstractContextManager[None]:
         # What says of errors in the block how to go on.
         return nullcontext()
@@ -168,27 +160,15 @@ class Engine:
             rest = [task for task in tasks if (name, task.number) not in self.notes]
             # Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
             countdown = Countdown(title or name, len(tasks), len(tasks) - len(rest))
-            with self._explained(), closing(self._do(rest)) as done:
-                for number in done:
+            do = partial(make_arrays, read=self.arrays.read, write=self.arrays.write)
+            with self._explained(), closing(self._crew.run(do, rest)) as done:
+                for number, _ in done:
                     # A note is never about something that is missing. A task that was not noted runs again, and replaces
                     # what it had made.
                     self.notes[name, number] = None
                     countdown.step()
                 self.notes[name, None] = None
         return made
-
-    def results(self, stage: str, title: str, work: Callable[[int, S], T], settings: S, tasks: int) -> Iterator[T]:
-        """Yield what each task returns, in order: where one worker does them, computed as they are asked for."""
-        calls = [Task(stage, number, work, settings) for number in range(tasks)]
-        if min(self.workers, tasks) < 2:
-            yield from map(result_of, calls)
-            return
-        countdown, found = Countdown(title, tasks), dict[int, T]()
-        with closing(self._crew.run(result_of, calls)) as done:
-            for number, result in done:
-                found[number] = result
-                countdown.step()
-        yield from (found[number] for number in range(tasks))
 
     def is_finished(self, name: str) -> bool:
         """Return True if the stage of this name is done, or what `once` makes."""
@@ -210,8 +190,8 @@ class Engine:
         return made
 
 
-def made_arrays(task: Task, read: Read) -> Iterator[Array]:
-    """Do the work of a task, and yield the arrays that it makes; nothing here holds on to one."""
+def make_arrays(task: Task, read: Read, write: Callable[[Stored, Array], object]) -> None:
+    """Do the work of a task, and write each array that it makes as soon as it is there; nothing here holds on to one."""
 
     def _read(stored: Stored) -> Array:
         go_on()
@@ -223,16 +203,8 @@ def made_arrays(task: Task, read: Read) -> Iterator[Array]:
         made += 1  # enumerate would hold on to the array while the next one is made
         if made > len(task.makes):
             break
-        yield array
+        write(task.makes[made - 1], array)
         del array
     if made != len(task.makes):
         more = "more" if made > len(task.makes) else "fewer"
         raise ValueError(f"stage {task.stage} makes {more} arrays than the {len(task.makes)} that it says")
-
-
-def make_arrays(task: Task, read: Read, write: Callable[[Stored, Array], object]) -> None:
-    """Do the work of a task, and write each array that it makes as soon as it is there."""
-    names = iter(task.makes)
-    for array in made_arrays(task, read):
-        write(next(names), array)
-        del array

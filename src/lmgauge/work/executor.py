@@ -21,6 +21,7 @@ from lmgauge.base.progress import say_progress
 from lmgauge.base.threads import StoppedError, be_worker, map_as_done
 
 R = TypeVar("R")
+S = TypeVar("S")
 
 _GRACE_SECONDS = 3.0
 
@@ -127,6 +128,25 @@ class Crew:
         """End the processes, whatever they are at; they have some seconds to remove what is half-written."""
         workers, self._workers = self._workers, []
         end(workers)
+
+
+def task_results(
+    stage: str, title: str, work: Callable[[int, S], R], settings: S, tasks: int, *, workers: int
+) -> Iterator[R]:
+    """Yield what each task returns, in order: computed as it is asked for where there is one worker, else in processes."""
+    calls = [Task(stage, number, work, settings) for number in range(tasks)]
+    if min(workers, tasks) < 2:
+        yield from map(result_of, calls)
+        return
+    crew, countdown, found = Crew(workers, processes=True), Countdown(title, tasks), dict[int, R]()
+    try:
+        with closing(crew.run(result_of, calls)) as done:
+            for number, result in done:
+                found[number] = result
+                countdown.step()
+    finally:
+        crew.close()
+    yield from (found[number] for number in range(tasks))
 
 
 @dataclass(frozen=True)

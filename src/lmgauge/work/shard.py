@@ -78,22 +78,20 @@ class Shard:
 
 @settings
 class Sharing:
-    """Which share of the work is done, or by which cluster.
+    """Which share of the work is done.
 
     Attributes:
         shard: compute only share I of N, as 2/8; slurm: by SLURM's variables. All shares write into one folder, and
             `lmgauge merge` puts them together.
-        ray: address of a cluster of Ray that does the work; local: one started on this machine.
 
     Example:
-        >>> Sharing(shard="2/8").ray is None
-        True
+        >>> Sharing(shard="2/8").shard
+        Shard(number=2, of=8)
     """
 
     heading: ClassVar[str] = "Resources"
     # By name only, so that the fields of a class of its kind come first.
     shard: str | Shard | tuple[int, int] | None = field(default=None, kw_only=True)
-    ray: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if isinstance(self.shard, str):

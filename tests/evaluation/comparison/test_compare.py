@@ -542,9 +542,12 @@ def test_a_difference_that_adjusting_undid_still_says_what_would_be_needed(tmp_p
     assert expected is not None
     assert first.units_needed == expected.units_needed(1 - 0.05 / 5)
     assert (first.units_needed or 0) > first.units == 100
-    (alone,) = compare([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
+    (alone,) = compare([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], plan=0.2)
     assert alone.significant
     assert alone.units_needed is None
+    # 2.8016 errors are found with 80 % power (1.959964 + 0.841621); n units have errors as 1 / sqrt(n).
+    assert alone.detectable == pytest.approx(math.exp(2.801585 * expected.error) - 1)
+    assert alone.units_planned == math.ceil(100 * (2.801585 * expected.error / math.log(1.2)) ** 2)
 
 
 def test_one_run_is_no_comparison(shop: Path) -> None:

@@ -19,7 +19,7 @@ from lmgauge.models.ngram.reading import read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_partitions
 from lmgauge.settings import Outputs
-from tests.work.memory_engine import MemoryEngine
+from lmgauge.work.engine import Engine
 
 CALLS_OF_ONE = 12
 """Calls that are remembered of one function: of as many shapes as there are."""
@@ -146,7 +146,7 @@ def _train(lines: list[str]) -> list[Any]:
 def _train_in_partitions(folder: Path, lines: list[str]) -> None:
     settings = NgramTrainingSettings("modified-kneser-ney", order=3)
     for partitions, chunk, memory in ((2, 40, 200), (3, 1000, 1 << 20)):
-        engine = MemoryEngine()
+        engine = Engine()
         text = read_text(engine, settings, Corpus.from_strings(lines), chunk, threads=1)
         train_partitions(engine, settings, text, folder / f"parts{partitions}", partitions=partitions, memory=memory)
 
@@ -194,8 +194,8 @@ def _keep(folder: Path, model: Any, lines: list[str]) -> None:
 
 def _overlap(folder: Path) -> None:
     test, train = folder / "test.txt", folder / "train.txt"
-    lmgauge.overlap(train, test, n=3, near=0.0)
-    lmgauge.overlap(train, test, n=2, near=0.5)
+    lmgauge.overlap(train, test, n=3)
+    lmgauge.overlap(train, test, n=2)
 
 
 def _translations(lines: list[str]) -> None:

@@ -144,7 +144,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "calc": ["0.5", "1/4"],
 }
 LEFT_OUT = {"quickstart", "explore", "doctor"}  # they take seconds, or serve until they are interrupted
-OFFLINE = {"--ray", "--test-set", "-t"}
+OFFLINE = {"--test-set", "-t"}
 
 
 def prepare(folder: Path) -> Attempt:

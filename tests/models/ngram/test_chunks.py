@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.models.ngram.reading import ChunkWriter
 from lmgauge.text.vocabulary import BOS
-from lmgauge.work.engine import Stored
+from lmgauge.work.engine import Engine, Stored
 
 
 @given(st.lists(st.lists(st.integers(1, 9), max_size=12), max_size=6), st.integers(1, 4), st.integers(1, 9))
 def test_chunks_tile_the_text(blocks: list[list[int]], order: int, size: int) -> None:
-    engine = MemoryEngine()
+    engine = Engine()
     writer = ChunkWriter(engine, order, size)
     for block in blocks:
         writer.add(np.array(block, np.uint32))

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.work.memory_engine import MemoryEngine
 
 from lmgauge import Corpus
 from lmgauge.models.ngram.reading import ReadText, read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.work.engine import Engine
 
 LINES = ["a b a", "c a"]
 
 
-def ids(engine: MemoryEngine, text: ReadText, order: int) -> list[int]:
+def ids(engine: Engine, text: ReadText, order: int) -> list[int]:
     return [token for stored in text.ids for token in engine.read(stored)[1:-order].tolist()]
 
 
 def test_the_text_is_read_once() -> None:
-    engine, settings = MemoryEngine(), NgramTrainingSettings("laplace", order=2)
+    engine, settings = Engine(), NgramTrainingSettings("laplace", order=2)
     first = read_text(engine, settings, Corpus.from_strings(LINES), 4, threads=1)
     again = read_text(engine, settings, Corpus.from_strings(["never read"]), 4, threads=1)
     assert ids(engine, first, 2) == [1, 3, 4, 3, 2, 1, 5, 3, 2]
@@ -27,7 +27,7 @@ def test_the_text_is_read_once() -> None:
 
 
 def test_rare_words_get_new_ids() -> None:
-    engine, settings = MemoryEngine(), NgramTrainingSettings("laplace", order=2, min_count=2)
+    engine, settings = Engine(), NgramTrainingSettings("laplace", order=2, min_count=2)
     text = read_text(engine, settings, Corpus.from_strings(LINES), 4, threads=1)
     assert ids(engine, text, 2) == [1, 3, 0, 3, 2, 1, 0, 3, 2]
     assert np.array_equal(text.fitted.counts, [2, 2, 2, 3])

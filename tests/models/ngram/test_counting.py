@@ -8,27 +8,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.work.memory_engine import MemoryEngine
 
 from lmgauge._kernels import _native
 from lmgauge.models.ngram.counting import Counted, count_text
 from lmgauge.models.ngram.links import Links, Shape
 from lmgauge.models.ngram.reading import ChunkWriter
 from lmgauge.text.vocabulary import BOS
-from lmgauge.work.engine import Stored
+from lmgauge.work.engine import Engine, Stored
 
 Ngram = tuple[int, ...]
 
 
-def counted(ids: list[int], order: int, partitions: int, chunk: int) -> tuple[MemoryEngine, list[Counted], Links]:
-    engine = MemoryEngine()
+def counted(ids: list[int], order: int, partitions: int, chunk: int) -> tuple[Engine, list[Counted], Links]:
+    engine = Engine()
     writer = ChunkWriter(engine, order, chunk)
     writer.add(np.array(ids, np.uint32))
     chunks = [Stored(f"text/{number}") for number in range(writer.finish())]
     return engine, *count_text(engine, Shape(order, partitions, len(chunks), 10, order > 2), [1] * (order - 1), chunks)
 
 
-def ngrams(engine: MemoryEngine, of_partition: Counted) -> dict[int, list[Ngram]]:
+def ngrams(engine: Engine, of_partition: Counted) -> dict[int, list[Ngram]]:
     """The n-grams of a partition, order by order, in the order of their rows."""
     found: dict[int, list[Ngram]] = {}
     for k, own in sorted(of_partition.orders.items()):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.work.memory_engine import MemoryEngine
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
@@ -19,6 +18,7 @@ from lmgauge.models.ngram.links import Grams, Links, Shape
 from lmgauge.models.ngram.reading import read_text
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings
 from lmgauge.text.vocabulary import BOS
+from lmgauge.work.engine import Engine
 
 LINES = ["the cat sat on the mat", "the dog sat", "a cat ran", "the cat sat", "", "on the mat the cat ran and ran"]
 Values = dict[tuple[int, ...], tuple[float, float]]
@@ -26,8 +26,8 @@ Values = dict[tuple[int, ...], tuple[float, float]]
 
 def estimated(
     settings: NgramTrainingSettings, partitions: int, lines: Sequence[str] = LINES, chunk: int = 7
-) -> tuple[MemoryEngine, Links, Estimated]:
-    engine = MemoryEngine()
+) -> tuple[Engine, Links, Estimated]:
+    engine = Engine()
     text = read_text(engine, settings, Corpus.from_strings(lines), chunk, threads=1)
     linked = settings.order > 2 and not settings.additive
     shape = Shape(settings.order, partitions, len(text.ids), len(text.fitted.vocabulary), linked)
@@ -41,7 +41,7 @@ def estimated(
     return engine, links, estimate(engine, links, counted, adjusted, discounts, settings, text.fitted.events(settings))
 
 
-def of_partitions(engine: MemoryEngine, grams: list[list[Grams]]) -> list[Values]:
+def of_partitions(engine: Engine, grams: list[list[Grams]]) -> list[Values]:
     """Probability and weight of each n-gram, order by order."""
     orders: list[Values] = [{} for _ in grams]
     for of_partition in zip(*grams, strict=True):

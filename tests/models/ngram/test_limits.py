@@ -21,12 +21,9 @@ from lmgauge.models.ngram.limits import MemoryLimits, TrainingResources
         ({"memory": "2G", "output": None}, "need an output, the folder"),
         ({"workers": 2, "output": None}, "need an output, the folder"),
         ({"memory": "2G", "output": "kn.arpa"}, "train into a folder, then `lmgauge convert` it"),
-        ({"ray": "local", "output": "kn.binary"}, "train into a folder, then `lmgauge convert` it"),
+        ({"workers": 2, "output": "kn.binary"}, "train into a folder, then `lmgauge convert` it"),
         ({"resume": True}, "give --memory as in the run that was stopped"),
         ({"workers": 0}, "workers must be a whole number, 1 or more"),
-        ({"ray": "local", "resume": True}, "resume: a cluster holds the parts in its memory"),
-        ({"ray": "local", "temp": "."}, "temp: a cluster holds the parts in its memory"),
-        ({"ray": " "}, "give the address of a cluster, or local"),
         ({"memory": "2G", "temp": "not/there"}, "temp: not/there is not a folder; name a folder that is there"),
     ],
 )
@@ -49,7 +46,6 @@ def test_limits_are_what_was_asked_for(tmp_path: Path) -> None:
     assert asked.limits().work_folder(Path("models/kn5")) == tmp_path / "kn5.parts"
     threads = TrainingResources("models/kn5", "1.5GB").limits(threads=2)
     assert (threads.workers, threads.processes) == (2, False)
-    assert TrainingResources("models/kn5", "1.5GB", ray="local").limits(threads=2).ray == "local"
 
 
 def test_without_a_number_most_of_what_is_free_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

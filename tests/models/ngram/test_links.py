@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.models.ngram.links import add_up, answers_to, joined, transposed
-from lmgauge.work.engine import Stored
+from lmgauge.work.engine import Engine, Stored
 
 A, B = Stored("a"), Stored("b")
 
 
 def test_sums_leave_the_parts_alone() -> None:
-    engine = MemoryEngine()
+    engine = Engine()
     parts = [engine.write("a", np.array([1, 2])), engine.write("b", np.array([3, 4]))]
     assert add_up(engine, parts).tolist() == [4, 6]
     assert engine.read(A).tolist() == [1, 2]

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.ngram import KINDS
 from tests.reference.partitions import Grams, grams_of, hold_partitions, pack_at_once
-from tests.work.memory_engine import MemoryEngine
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
+from lmgauge.base.errors import LmgaugeError
 from lmgauge.models.ngram import packed_tables, packing
 from lmgauge.models.ngram.ngram_arrays import levels_of
 from lmgauge.models.ngram.packed_tables import RepeatedNgramsError
@@ -54,8 +54,8 @@ def random_orders(sizes: list[int], vocabulary: int, seed: int, *, drops: bool =
 
 def packed(
     orders: list[Grams], vocabulary: int, partitions: int = 3, memory: int = 1, seed: int = 0
-) -> tuple[MemoryEngine, list[PackedOrder]]:
-    engine = MemoryEngine()
+) -> tuple[Engine, list[PackedOrder]]:
+    engine = Engine()
     held = hold_partitions(engine, orders, partitions, seed)
     return engine, pack_partitions(engine, Packing(len(orders) + 1, vocabulary, memory), *held)
 
@@ -158,7 +158,7 @@ def test_an_ngram_that_comes_twice_is_an_error() -> None:
 
 
 def test_a_wrong_number_of_ngrams_is_an_error() -> None:
-    engine = MemoryEngine()
+    engine = Engine()
     grams, (count,) = hold_partitions(engine, random_orders([50], 30, 5), 2, 0)
     with pytest.raises(ValueError, match=f"there are {count} n-grams of order 2, not {count + 1}"):
         pack_partitions(engine, Packing(2, 30, 10**9), grams, [count + 1])
@@ -168,14 +168,14 @@ def test_what_is_out_of_range_is_refused() -> None:
     """Arrays lie in files between stages: whatever they hold, nothing outside is read or written."""
     orders = random_orders([60, 60], 30, 5)
     for name in ("words/3/0", "parents/3/0", "parents/2/0", "dropped/2/0"):
-        engine = MemoryEngine()
+        engine = Engine()
         grams, entries = hold_partitions(engine, orders, 1, 0)
         if name == "dropped/2/0":  # then n-grams of order 3 begin with one that is left out
             engine.write(name, np.ones(entries[0], np.uint8))
             entries[0] = 0
         else:
             engine.write(name, engine.read(Stored(name)) + 60)
-        with pytest.raises(ValueError, match="do not belong together"):
+        with pytest.raises(LmgaugeError, match="do not belong together"):
             pack_partitions(engine, Packing(3, 30, 10**9), grams, entries)
 
 
@@ -195,7 +195,7 @@ def test_the_folder_is_what_save_writes(tmp_path_factory: Any, model: NgramModel
     """Of any smoothing, with cut-offs and pruning, and so with blanks."""
     folder = tmp_path_factory.mktemp("models")
     model.save(folder / "once")
-    engine = MemoryEngine()
+    engine = Engine()
     held = hold_partitions(engine, grams_of(levels_of(model.tables)), partitions, 0)
     made = pack_partitions(engine, Packing(model.order, len(model.vocabulary), memory), *held)
     tables = replace(model.tables, tables=[])
@@ -230,11 +230,11 @@ class DamagedArrays(Arrays):
 def test_damaged_arrays_are_an_error_or_other_lines(seed: int) -> None:
     """Whatever they hold, nothing outside the arrays is read or written."""
     arrays, vocabulary = DamagedArrays(seed), 2**17
-    engine = MemoryEngine(arrays=arrays)
+    engine = Engine(arrays=arrays)
     held = hold_partitions(engine, random_orders([80, 80, 80], vocabulary, seed), 2, 0)
     arrays.damages = True
     try:
         made = pack_partitions(engine, Packing(4, vocabulary, 1), *held)
-    except (ValueError, TypeError, KeyError):
+    except (LmgaugeError, ValueError, TypeError, KeyError):
         return
     assert [sum(map(len, order.pieces(engine))) for order in made] == [order.lines for order in made]

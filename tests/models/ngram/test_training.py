@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -130,10 +129,3 @@ def test_the_error_of_too_little_memory_says_what_is_enough(tmp_path: Path) -> N
         train_within(settings, text, tmp_path / "model", limits)
     (enough,) = re.findall("--memory ([0-9]+M) or more with --resume", str(said.value))
     train_within(settings, text, tmp_path / "model", replace(limits, memory=parse_size(enough), resume=True))
-
-
-@pytest.mark.parametrize(("options", "again"), [({"ray": "local"}, "M or more, "), ({}, "M or more with --resume, ")])
-def test_resume_is_advised_only_where_there_is_something_to_resume(options: dict[str, Any], again: str) -> None:
-    read = SimpleNamespace(types=[1000], chunk=3000)
-    with pytest.raises(UsageError, match=f"give --memory [0-9]+{again}"):
-        training._for_a_task(MemoryLimits(1 << 20, **options), 1 << 40, read, 1_000_000)  # type: ignore[arg-type]

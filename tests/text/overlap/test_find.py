@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,6 @@ from tests.text.overlap.finding import find_overlap
 
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.text.documents import Corpus
-from lmgauge.text.overlap.duplicates import SHINGLE, choose_bands, shingles
 from lmgauge.text.overlap.find import Overlap, write_clean
 from lmgauge.text.overlap.normalization import fold
 
@@ -102,7 +100,7 @@ def test_finds_what_comparing_every_pair_of_positions_finds(
     train: list[str], test: list[str], lines: bool, unit: str, n: int, block_bytes: int, threads: int
 ) -> None:
     with corpora(train, test, lines=lines, block_bytes=block_bytes) as (source, text):
-        found = find_overlap(source, text, overlap_unit=unit, n=n, near=0, passages=10_000, threads=threads)  # type: ignore[arg-type]
+        found = find_overlap(source, text, overlap_unit=unit, n=n, passages=10_000, threads=threads)  # type: ignore[arg-type]
     compare_with_twin(found, train, test, lines=lines, unit=unit, n=n)
 
 
@@ -111,69 +109,14 @@ def test_finds_what_comparing_every_pair_of_positions_finds(
     test=LINES.filter(bool),
     n=st.integers(1, 4),
     threads=st.integers(1, 3),
-    near=st.sampled_from([0.3, 0.8, 1.0]),
 )
-def test_neither_blocks_nor_threads_change_anything(
-    train: list[str], test: list[str], n: int, threads: int, near: float
-) -> None:
+def test_neither_blocks_nor_threads_change_anything(train: list[str], test: list[str], n: int, threads: int) -> None:
     results = []
     for block_bytes, count in ((1, threads), (7, 1), (1 << 20, 2)):
         with corpora(train, test, lines=True, block_bytes=block_bytes) as (source, text):
-            found = find_overlap(source, text, n=n, near=near, threads=count).to_dict()
+            found = find_overlap(source, text, n=n, threads=count).to_dict()
         results.append(json.dumps(found).replace(str(Path(source.sources[0].path).parent), ""))
     assert len(set(results)) == 1
-
-
-SENTENCE = st.lists(st.sampled_from("abcdefgh"), min_size=3, max_size=14).map(" ".join)
-
-
-@given(
-    train=st.lists(SENTENCE, min_size=1, max_size=8),
-    test=st.lists(SENTENCE, min_size=1, max_size=5),
-    edits=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 13), st.sampled_from("xyz")), max_size=6),
-    near=st.sampled_from([0.2, 0.5, 0.8]),
-)
-def test_near_duplicates_are_those_of_the_exact_jaccard_index(
-    train: list[str], test: list[str], edits: list[tuple[int, int, str]], near: float
-) -> None:
-    for segment, position, word in edits:  # training segments that are nearly those of the test
-        words = test[segment % len(test)].split()
-        words[position % len(words)] = word
-        train = [*train, " ".join(words)]
-    found = find_overlap(Corpus.from_strings(train), Corpus.from_strings(test), near=near, passages=100)
-    of_train = [twin.shingles(segment, "word", 5) for segment in train]
-    expected = {}
-    for i, segment in enumerate(test):
-        best = max((twin.jaccard(twin.shingles(segment, "word", 5), other) for other in of_train), default=0.0)
-        if best >= near and segment not in train:
-            expected[i] = best
-    assert {pair.segment: pair.jaccard for pair in found.near_pairs} == pytest.approx(expected)
-    assert found.near_duplicates == len(expected) == found.segment_near.sum()
-    for pair in found.near_pairs:
-        assert twin.jaccard(twin.shingles(pair.text, "word", 5), of_train[pair.train.line - 1]) == pytest.approx(
-            pair.jaccard
-        )
-
-
-def test_bands_propose_nearly_all_pairs_at_the_threshold() -> None:
-    for threshold in (0.1, 0.5, 0.8, 0.95, 1.0):
-        bands, rows = choose_bands(threshold)
-        assert bands * rows <= 128
-        assert bands >= 2  # fewer are refused by the library
-        assert 1 - (1 - threshold**rows) ** bands >= 0.999
-
-
-def test_the_same_words_with_other_white_space_are_near_duplicates_at_any_threshold() -> None:
-    for near in (0.01, 0.5, 1.0):
-        found = find_overlap(Corpus.from_strings(["a b c d  e"]), Corpus.from_strings(["a b c d e"]), near=near)
-        assert (found.whole_duplicates, found.near_duplicates) == (0, 1)
-
-
-def test_shingles_of_short_segments_are_none() -> None:
-    assert shingles(b"one two three four", "word") == frozenset()
-    assert shingles("日本語".encode(), "character") == frozenset()
-    assert len(shingles("一二三四五 六七八九十".encode(), "character")) == 1
-    assert SHINGLE == {"word": 5, "character": 10}
 
 
 # -- streams ------------------------------------------------------------------------------------------------------------
@@ -187,7 +130,7 @@ def test_runs_cross_lines_but_neither_files_nor_records(tmp_path: Path) -> None:
 
     def length(*train: str, text: Path = test) -> int:
         names = [tmp_path / f"{name}.txt" for name in train]
-        return find_overlap(Corpus.from_files(names), Corpus.from_files(text), n=1, near=0).longest_run
+        return find_overlap(Corpus.from_files(names), Corpus.from_files(text), n=1).longest_run
 
     assert length("ab") == 4
     assert length("a", "b") == 2
@@ -195,7 +138,7 @@ def test_runs_cross_lines_but_neither_files_nor_records(tmp_path: Path) -> None:
     (tmp_path / "tt.txt").write_text("four one\n", encoding="utf-8")
     assert length("t", "t", text=tmp_path / "tt.txt") == 1  # not from one reading of the file into the next
     records = Corpus.from_strings(["one two", "three four"])
-    assert find_overlap(records, Corpus.from_files(test), n=1, near=0).longest_run == 2
+    assert find_overlap(records, Corpus.from_files(test), n=1).longest_run == 2
 
 
 def test_the_place_of_a_run_that_began_blocks_ago_is_known(tmp_path: Path) -> None:
@@ -203,21 +146,21 @@ def test_the_place_of_a_run_that_began_blocks_ago_is_known(tmp_path: Path) -> No
     for text, n, place in (("a b c d", 4, (3, 0)), ("d e f", 3, (8, 0)), ("x a b c d e f", 1, (1, 0))):
         for block_bytes in (1, 3, 1000):
             train = Corpus.from_files(tmp_path / "train.txt", block_bytes=block_bytes)
-            (passage,) = find_overlap(train, Corpus.from_strings([text]), n=n, near=0).passages
+            (passage,) = find_overlap(train, Corpus.from_strings([text]), n=n).passages
             assert (passage.train.line, passage.train.byte) == place
 
 
 def test_characters_run_across_white_space_of_any_kind() -> None:
     train = Corpus.from_strings(["山路を登りながら、\nこう考えた。"])
     test = Corpus.from_strings(["「山路を　登り\u00a0ながら、こう 考えた」"])
-    found = find_overlap(train, test, overlap_unit="character", n=10, near=0)
+    found = find_overlap(train, test, overlap_unit="character", n=10)
     assert found.longest_run == 14
     assert found.passages[0].text == "山路を　登り\u00a0ながら、こう 考えた"
     assert (found.passages[0].train.byte, found.passages[0].test.byte) == (0, 3)
 
 
 def test_a_word_the_test_does_not_have_ends_a_run() -> None:
-    found = find_overlap(Corpus.from_strings(["a b X c d"]), Corpus.from_strings(["a b c d", "b <unk> c"]), n=2, near=0)
+    found = find_overlap(Corpus.from_strings(["a b X c d"]), Corpus.from_strings(["a b c d", "b <unk> c"]), n=2)
     assert [passage.text for passage in found.passages] == ["a b", "c d"]
 
 
@@ -226,7 +169,7 @@ def test_groups_are_counted_apart(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("zero one two three\n\nfour\n", encoding="utf-8")
     (tmp_path / "out.txt").write_text("five six\nseven\n", encoding="utf-8")
     test = Corpus.from_files([tmp_path / "in.txt", tmp_path / "out.txt"])
-    found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), test, n=2, near=0)
+    found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), test, n=2)
     first, second = found.groups
     assert (first.name, first.segments, first.contaminated_segments, first.ngrams, first.seen_ngrams) == ("in", 3, 2, 4, 3)
     assert (first.bytes, first.contaminated_bytes, first.ngram_bytes) == (25, 20, 20)  # all but "zero "
@@ -240,14 +183,14 @@ def test_contaminated_bytes_are_those_of_runs_and_of_whole_duplicates(tmp_path: 
     (tmp_path / "out.txt").write_text("\n six\nseven\n\n", encoding="utf-8")
     (tmp_path / "train.txt").write_text(" three\nx four five y\nseven\n  one two \n", encoding="utf-8")
     test = Corpus.from_files([tmp_path / "in.txt", tmp_path / "out.txt"])
-    found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), test, n=2, near=0)
+    found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), test, n=2)
     # "one two" and "four five" are runs, "three" and "seven" duplicates; the last blank line has no other side.
     assert found.segment_contaminated_bytes.tolist() == [0, 11, 1, 7, 10, 0, 0, 6, 1]
     assert found.segment_ngram_bytes.tolist() == [0, 7, 0, 0, 10, 0, 0, 0, 0]
     assert [(group.contaminated_bytes, group.ngram_bytes) for group in found.groups] == [(29, 17), (7, 0)]
     assert (found.contaminated_bytes, found.ngram_bytes) == (36, 17)
     records = Corpus.from_strings(["  ", "a", "\t ", " ", "b", " ", "new", " ", "a", ""])
-    found = find_overlap(Corpus.from_strings(["b", "a"]), records, n=2, near=0)
+    found = find_overlap(Corpus.from_strings(["b", "a"]), records, n=2)
     assert found.segment_contaminated_bytes.tolist() == [2, 1, 2, 1, 1, 0, 0, 0, 1, 0]
 
 
@@ -255,7 +198,7 @@ def test_places_are_those_of_records_and_of_left_out_lines(tmp_path: Path) -> No
     (tmp_path / "train.jsonl").write_text('{"text": "x"}\n\n{"text": "y\\n one two"}\n', encoding="utf-8")
     (tmp_path / "test.txt").write_bytes(b"z\n\xff bad\n  one two\n")
     train, test = Corpus.from_files(tmp_path / "train.jsonl"), Corpus.from_files(tmp_path / "test.txt", errors="skip")
-    found = find_overlap(train, test, n=2, near=0)
+    found = find_overlap(train, test, n=2)
     passage = found.passages[0]
     assert (passage.train.line, passage.train.byte) == (3, 3)
     assert (passage.test.line, passage.test.byte) == (3, 2)
@@ -268,12 +211,11 @@ def test_places_are_those_of_records_and_of_left_out_lines(tmp_path: Path) -> No
 def test_folding_ignores_case_and_punctuation_and_keeps_places() -> None:
     train = Corpus.from_strings(["It's a truth, UNIVERSALLY acknowledged; Élan"])
     test = Corpus.from_strings(["said: “Its a truth universally -- acknowledged élan!”"])
-    assert find_overlap(train, test, n=4, near=0).longest_run == 0
+    assert find_overlap(train, test, n=4).longest_run == 0
     test = Corpus.from_strings(["said: “Its a truth universally -- acknowledged élan!”"])
     found = find_overlap(train, test, n=4, fold=True)
     assert found.longest_run == 6
     assert found.passages[0].text == "Its a truth universally -- acknowledged élan!”"
-    assert found.near_duplicates == 0
 
 
 @given(st.lists(st.text(st.sampled_from("aB'’‘É ß,.—日İ😀𐐀\u212a\u3000"), max_size=8), min_size=1, max_size=4))
@@ -300,12 +242,11 @@ def test_folding_keeps_the_place_of_every_word(segments: list[str]) -> None:
 
 
 def test_write_clean_leaves_out_what_was_found(tmp_path: Path) -> None:
-    lines = ["a b c d e f g h", "new words stand here", "", "a b c d e f g Z", "short", "line"]
+    lines = ["a b c d e f g h", "new words stand here", "", "short", "line"]
     (tmp_path / "test.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     train = Corpus.from_strings(["x a b c d e f g h", "short"])
-    found = find_overlap(train, Corpus.from_files(tmp_path / "test.txt"), n=8, near=0.5)
-    assert found.segment_contaminated.tolist() == [True, False, False, False, True, False]
-    assert found.segment_near.tolist() == [True, False, False, True, False, False]
+    found = find_overlap(train, Corpus.from_files(tmp_path / "test.txt"), n=8)
+    assert found.segment_contaminated.tolist() == [True, False, False, True, False]
     assert write_clean(found, tmp_path / "clean.txt") == 3
     assert (tmp_path / "clean.txt").read_bytes() == b"new words stand here\n\nline\n"
     with pytest.raises(UsageError, match="would replace what this command reads"):
@@ -325,8 +266,7 @@ def test_texts_too_short_for_an_ngram_and_empty_ones() -> None:
     found = find_overlap(Corpus.from_strings(["a b"]), Corpus.from_strings(["a b c", "", " "]))
     assert (found.ngrams, found.contaminated_segments, found.blank_segments, found.passages) == (0, 0, 2, [])
     assert (found.ngram_share, found.contaminated_share) == (0.0, 0.0)
-    assert found.notes == ("no run of 13 words fits in the test: only whole duplicates and near ones were searched for",)
-    found = find_overlap(Corpus.from_strings(["a b c"]), Corpus.from_strings(["a b c"]), near=0)
+    found = find_overlap(Corpus.from_strings(["a b c"]), Corpus.from_strings(["a b c"]))
     assert (found.contaminated_share, found.ngram_share) == (1.0, 0.0)
     assert found.notes == ("no run of 13 words fits in the test: only whole duplicates were searched for",)
     found = find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings([" "]))
@@ -341,7 +281,7 @@ def test_texts_too_short_for_an_ngram_and_empty_ones() -> None:
 
 def test_text_without_spaces_is_said_to_be(data: Path) -> None:
     def notes(*test: str, unit: str = "word", n: int = 1) -> tuple[str, ...]:
-        return find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings(test), overlap_unit=unit, n=n, near=0).notes  # type: ignore[arg-type]
+        return find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings(test), overlap_unit=unit, n=n).notes  # type: ignore[arg-type]
 
     said = ("most of the text has no spaces between words: --overlap-unit character compares it",)
     for name in ("pud.zh-Hant", "pud.th", "akutagawa.ja", "pud.en", "pud.de", "pud.ko", "pud.ar"):
@@ -358,24 +298,12 @@ def test_options_out_of_range() -> None:
 
     for options, message in (
         ({"n": 0}, "n must be a whole number from 1"),
-        ({"near": 1.5}, "near must be a number from 0 to 1"),
         ({"overlap_unit": "line"}, "one of word, character"),
         ({"passages": -1}, "passages must be a whole number, 0 or more"),
         ({"threads": 0}, "threads must be a whole number from 1 to 4,096"),
     ):
         with pytest.raises(UsageError, match=message):
             find(**options)
-
-
-def test_near_duplicates_without_the_library_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasketch", None)
-    far = find_overlap(Corpus.from_strings(["something else"]), Corpus.from_strings(["a b c d e f g"]))
-    assert far.near_duplicates == 0  # no training segment has enough of its shingles: nothing had to be hashed
-    found = find_overlap(Corpus.from_strings(["a b c d e f g X"]), Corpus.from_strings(["a b c d e f g"]), near=0.5)
-    assert found.near_duplicates is None
-    assert "pip install 'lmgauge[overlap]'" in found.near_note
-    assert found.near_pairs == []
-    assert "not checked" in str(found)
 
 
 def test_repeats_do_not_take_quadratic_time(tmp_path: Path) -> None:
@@ -402,7 +330,6 @@ def test_a_text_is_all_in_itself(data: Path) -> None:
     assert found.contaminated_segments == found.segments - found.blank_segments == found.whole_duplicates
     assert (found.longest_run, found.passage_count) == (found.tokens, 1)
     assert found.seen_ngrams == found.ngrams == found.tokens - 12
-    assert found.near_duplicates == 0  # the whole ones are no near ones
 
 
 def test_planted_lines_are_found(data: Path, tmp_path: Path) -> None:
@@ -429,9 +356,9 @@ def test_short_lines_that_texts_of_a_kind_share_are_no_leak(tmp_path: Path) -> N
     long = "a line that no two texts have by chance"
     (tmp_path / "train.txt").write_text(f"First Citizen:\n{long}\nother words\n", encoding="utf-8")
     (tmp_path / "test.txt").write_text(f"First Citizen:\n{long}\nquite other words\n", encoding="utf-8")
-    found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), Corpus.from_files(tmp_path / "test.txt"), near=0)
+    found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), Corpus.from_files(tmp_path / "test.txt"))
     assert found.whole_duplicates == 2
     assert found.contaminated_bytes == len("First Citizen:\n") + len(long) + 1
     assert found.long_contaminated_bytes == len(long) + 1
-    runs = find_overlap(Corpus.from_files(tmp_path / "train.txt"), Corpus.from_files(tmp_path / "test.txt"), n=5, near=0)
+    runs = find_overlap(Corpus.from_files(tmp_path / "train.txt"), Corpus.from_files(tmp_path / "test.txt"), n=5)
     assert runs.long_contaminated_bytes == runs.contaminated_bytes  # a run goes through the short line

@@ -5,8 +5,8 @@ shards, block by block, and stored under a manifest, so that `merge` runs the sa
 does, and takes from the shards what that would have computed. So all it gives is the same, to the bit.
 
     shards.py      the folder of a shard on disk
-    evaluation.py  the job: its pieces, what comes of these; one shard into a folder, whole or not there, or all on a
-                   cluster of Ray; and how all are put together
+    evaluation.py  the job: its pieces, what comes of these; one shard into a folder, whole or not there; and how all are put
+                   together
     merging.py     the verb: the folders of all shards -> the result of the whole
 
 May import any room but `cli`, `explore` and `integrations`.

@@ -1,7 +1,6 @@
 """The public names of this room, and their homes."""
 
 from lmgauge.api.sharding.evaluation import EvaluationJob as EvaluationJob
-from lmgauge.api.sharding.evaluation import run_on_ray as run_on_ray
 from lmgauge.api.sharding.evaluation import run_shard as run_shard
 
 __all__: list[str]

@@ -28,7 +28,6 @@ from lmgauge.base.errors import InputError, LmgaugeError, UsageError
 from lmgauge.base.files import refuse_replacing, writing_directory
 from lmgauge.base.json_text import plain
 from lmgauge.base.progress import CountedNote, merged_notes, say_progress
-from lmgauge.base.temporaries import scratch_folder
 from lmgauge.evaluation.evaluate import evaluate, sum_block
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
@@ -43,7 +42,6 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.work_units import UnitCounter, pieces
 from lmgauge.work.manifest import described, refuse_other, write_manifest
 from lmgauge.work.parts import read_parts, writing_parts
-from lmgauge.work.ray_engine import RayEngine
 from lmgauge.work.shard import Shard
 
 _LOG = logging.getLogger(__name__)
@@ -292,44 +290,6 @@ def _complete(folder: Path, work: EvaluationWork, shard: Shard) -> ShardRecord |
         return None
     refuse_other(folder, record.common, {"job": _KIND, "shards": shard.of, **described(work.made_of())})
     return record
-
-
-def run_on_ray(job: EvaluationJob, address: str, output: PathLike | None = None) -> Evaluation | Evaluations:
-    """Compute a job on a cluster of Ray, and return the result of the whole: `--ray`.
-
-    Args:
-        job: as in `run_shard`.
-        address: of the cluster, or `local`; see `RayEngine`.
-        output: run folder to write.
-
-    Raises:
-        UsageError: there is no cluster at the address, or the job cannot be cut.
-        LmgaugeError: what computing raises.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
-        >>> job = lmgauge.sharding.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
-        >>> run_on_ray(job, "127.0.0.1:1")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        lmgauge.base.errors.UsageError: no Ray cluster answers at 127.0.0.1:1: ...
-    """
-    job.prepare()  # what is wrong with the job is said before anything is started
-    with RayEngine(address) as engine, scratch_folder() as folder:
-        count = engine.workers
-        for number, files in enumerate(engine.results("shards", "computing shards", compute_shard, (job, count), count)):
-            (folder / str(number)).mkdir()
-            for name, content in files.items():
-                (folder / str(number) / name).write_bytes(content)
-        return put_together([folder], output)
-
-
-def compute_shard(number: int, settings: tuple[EvaluationJob, int]) -> dict[str, bytes]:
-    """Return the files of a shard: the machines need not see the folder of the output."""
-    job, shards = settings
-    with scratch_folder() as folder:
-        done = run_shard(job, number, shards, folder)
-        return {name: (Path(done.folder) / name).read_bytes() for name in (RECORD_FILE, PARTS_FILE)}
 
 
 def put_together(

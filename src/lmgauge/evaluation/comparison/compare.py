@@ -46,10 +46,10 @@ from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 
 
-def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparison:
+def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float, plan: float | None = None) -> Comparison:
     """Return the comparison of two runs."""
     # sums: what was collected of them, nats and bytes; nothing where they cannot be compared; level: confidence with which
-    # a difference must hold to be significant, 0 to 1.
+    # a difference must hold to be significant, 0 to 1; plan: a change of the leading figure to be found, as a share of it.
     part = sums.part
     evaluations = [run.evaluation for run in sums.runs if run.evaluation is not None]
     figures = [figure for figure in COMPARED if _shows(figure, part, verdicts)]
@@ -69,6 +69,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparis
     if not differences and part != NOTHING:
         part = NOTHING
         verdicts = [replace(verdict, nearest=None) for verdict in verdicts]
+    shown = differences[0] if differences else None
     by_bytes = sums.unit != "event"
     bounds = [part == WHOLE and bool(bounds_of(r.origin, t)) for r, t in zip(sums.runs, sums.facts.totals, strict=True)]
     slices = [cut.marked(bounds) for cut in sums.slices.finish(sums.unit) if cut.name != "group" or len(cut.rows) > 1]
@@ -90,6 +91,11 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparis
         unit="" if lead is None else lead.unit,
         units=0 if lead is None else lead.units,
         units_needed=None if tested is None else tested.units_needed(level),
+        detectable=None if shown is None or tested is None else shown.change_of(tested.detectable(level)),
+        plan=plan,
+        units_planned=None
+        if plan is None or shown is None or tested is None
+        else tested.units_needed(level, shown.nats_of(plan)),
         independence="" if lead is None else in_words(lead, sums.documents.by),
         doubts=tuple(f"{run.name}: {why}" for run, why in zip(sums.runs, sums.facts.first_tokens, strict=True) if why),
         within_rounding=not any(sums.zeros) and 0 < abs(exact[1] - exact[0]) <= ROUNDING * float(sizes[:, 0].sum()),
@@ -191,9 +197,11 @@ def compare(
     documents_of_text: bool = False,
     training: Callable[[Corpus], TrainingWords] | None = None,
     best_first: bool = False,
+    plan: float | None = None,
 ) -> Comparisons:
     """Compare runs with the first of them."""
-    # best_first: the figures chose the first run, as the best of all; p-values then count for all pairs of runs.
+    # best_first: the figures chose the first run, as the best of all; p-values then count for all pairs of runs; plan: a
+    # change of the leading figure, as a share of it: how many units find it?
     if len(runs) < 2:
         for run in runs:
             next(run.batches(), None)  # a table of several models that is not imported yet: it says how
@@ -216,7 +224,7 @@ def compare(
     _read([sums for sums, _ in collected if sums.part != NOTHING], text)
     models = len(runs) if best_first else 2
     level = 1 - SIGNIFICANT / (len(facts) * models / 2)
-    judged = holm_adjusted((judge(sums, answers, level=level) for sums, answers in collected), best_of=models)
+    judged = holm_adjusted((judge(sums, answers, level, plan) for sums, answers in collected), best_of=models)
     items = [replace(item, units_needed=None) if item.significant else item for item in judged]
     return Comparisons(tuple(items), tuple(run.name for run in runs), agreements(runs, facts))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.lower_bound import marked
+from lmgauge.numerics.units import bits_to_nats, nats_to_bits, perplexity_ratio_from_nats
 
 SIGNIFICANT = 0.05
 ROUNDING = 1e-6
@@ -34,6 +36,16 @@ class Difference:
         if self.metric == "perplexity":
             return self
         return replace(self, first=marked(self.first, bound=bounds[0]), second=marked(self.second, bound=bounds[1]))
+
+    def nats_of(self, change: float) -> float:
+        """Return the difference in nats per unit that changes the figure of the first model by a share of it."""
+        return math.log1p(change) if self.metric == "perplexity" else bits_to_nats(change * float(self.first))
+
+    def change_of(self, nats: float) -> float:
+        """Return the share of the figure of the first model that a difference in nats per unit is."""
+        if self.metric == "perplexity":
+            return perplexity_ratio_from_nats(nats) - 1
+        return nats_to_bits(nats) / float(self.first) if self.first else math.inf
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,6 +71,8 @@ class Comparison(Result):
         unit, units: what the p-value and the intervals take as independent ("documents", "segments", or "unknown"; empty
             where there are none), and how many there are (segments, where unknown).
         units_needed: such units to find this difference with 80 % power; None if it is significant already.
+        detectable: the change of the leading figure, as a share of it, that a text like this shows with 80 % power.
+        plan, units_planned: a change that was asked about, and the units to find it with 80 % power.
         independence: the same in words.
         doubts: why the log-probabilities of a run cannot be natural logs, or may not be: there is no verdict then.
         within_rounding: they are less than `ROUNDING` apart, which scores do not carry: there is no verdict then.
@@ -98,6 +112,9 @@ class Comparison(Result):
     unit: str
     units: int
     units_needed: int | None
+    detectable: float | None
+    plan: float | None
+    units_planned: int | None
     independence: str
     doubts: tuple[str, ...]
     within_rounding: bool

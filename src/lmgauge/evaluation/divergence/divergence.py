@@ -28,6 +28,7 @@ from lmgauge.evaluation.slicing.span_alignment import exact_sums, ranges_by_even
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.signature import Signature, text_parts
+from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.distributions.blocks import of_events
 from lmgauge.scores.distributions.pairs import Divergences
 from lmgauge.text.documents import Corpus
@@ -128,9 +129,10 @@ class _Measured:
         few = replace(drawn, events=np.arange(most))
         reduction, threads = Divergences(ranks_of(self.settings)), self.settings.threads
         pairs = against_itself(model, few, reduction, events=few.events, threads=threads)
-        events = collect(starmap(PairRows, pairs), (self.base.facts.name, FLOOR))
+        slices = KlSlices(self.corpus)
+        events = collect(starmap(PairRows, pairs), (self.base.facts.name, FLOOR), watch=slices.add)
         itself = replace(self, sample=few, settings=replace(self.settings, examples=0), notes=())
-        return itself.result(model, FLOOR, events, KlSlices(self.corpus))
+        return itself.result(model, FLOOR, events, slices)
 
     def result(self, b: LanguageModel, name: str, events: PairEvents, slices: KlSlices) -> Divergence:
         """Return what the events of a candidate come to, without its tests."""
@@ -183,11 +185,15 @@ class _Measured:
 
 
 def _context_notes(a: ModelFacts, b: ModelFacts) -> Iterator[str]:
-    if a.context != b.context:
+    policies = [ContextPolicy.parse(one.context) for one in (a, b)]
+    if len({replace(policy, kv_cache=None) for policy in policies}) > 1:
         yield (
             f"the models see different contexts ({a.name}: {a.context}; {b.name}: {b.context}), which is part of what is "
             "measured here; --context, --stride and --first-token make them the same"
         )
+    formats = [policy.kv_cache or "not rounded" for policy in policies]
+    if formats[0] != formats[1]:
+        yield f"keys and values differ ({a.name}: {formats[0]}; {b.name}: {formats[1]}), which is measured here"
 
 
 def _notes(events: PairEvents, names: tuple[str, str]) -> Iterator[str]:

@@ -93,6 +93,12 @@ class ExampleHeap:
 
 
 def _example(block: Segments, segment: int, start: int, end: int, value: float, bits: tuple[float, ...]) -> Example:
+    around = text_around(block, segment, start, end)
+    return Example(block.source, block.line(segment), block.first + segment, *around, bits, value)
+
+
+def text_around(block: Segments, segment: int, start: int, end: int) -> tuple[str, str, str]:
+    """Return a piece of a segment with the text before and after it, as far as it is shown: before, piece, after."""
     whole = block.text(segment)
     piece = whole[start:end].decode("utf-8", "replace")
     if end > len(whole):
@@ -100,4 +106,4 @@ def _example(block: Segments, segment: int, start: int, end: int, value: float, 
     # A character has at most 4 bytes; half of one, at the cut, is ignored.
     before = whole[max(0, start - 4 * _AROUND) : start].decode("utf-8", "ignore")[-_AROUND:]
     after = whole[end : end + 4 * _AROUND].decode("utf-8", "ignore")[:_AROUND]
-    return Example(block.source, block.line(segment), block.first + segment, before, piece[:_LONGEST], after, bits, value)
+    return before, piece[:_LONGEST], after

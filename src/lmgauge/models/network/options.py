@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lmgauge.base.choices import (
+    CacheFormat,
     FirstToken,
     NormalizerName,
     Precision,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from lmgauge.scores.context_policy import ContextPolicy, ContextUnit, ScoringProtocol
     from lmgauge.text.tokens import Tokenizer
 
-STORED = ("context", "stride", "stream", "first_token", "end", "dtype", "protocol", "bos_each_window")
+STORED = ("context", "stride", "stream", "first_token", "end", "dtype", "kv_cache", "protocol", "bos_each_window")
 DECIDED = ("stride", "stream", "first_token", "end")
 """What a protocol decides, so that it cannot be chosen."""
 _MOST_DIGITS = 18
@@ -50,6 +51,8 @@ class ScoringOptions:
             here, for others their own newline.
         dtype: number format of weights and products; auto is bfloat16 on a GPU. Log-softmax is float32 and sums are float64
             in either case.
+        kv_cache: networks: number format of keys and values, rounded before anything attends to them, as engines do whose
+            cache has that format; the computing format if not given. GGUF: not fp8; float32 if not given.
         device: where to compute; such as cpu, cuda or cuda:1; a GPU if there is one.
         devices: networks: several devices of one kind, each with a process and a share of the text (cuda:0,cuda:1).
         processes: networks: how many share the text; each has its share of the threads.
@@ -84,6 +87,7 @@ class ScoringOptions:
     first_token: FirstToken | None = None
     end: SegmentEnd | None = None
     dtype: Precision = "auto"
+    kv_cache: CacheFormat | None = None
     device: str | None = None
     devices: Sequence[str] | None = None
     processes: Count | None = None
@@ -113,7 +117,7 @@ class ScoringOptions:
             >>> ScoringOptions(context=64).over({"context": 128, "end": "none"}).stored()
             {'context': 64, 'end': 'none'}
         """
-        names = ("dtype",) if self.protocol is not None else STORED
+        names = ("dtype", "kv_cache") if self.protocol is not None else STORED
         own = {name: stored[name] for name in names if getattr(self, name) in (None, "auto") and name in stored}
         return replace(self, **own)
 
@@ -259,7 +263,8 @@ def resolve_policy(options: ScoringOptions, tokens: TokenMap, positions: int | N
     running = options.stream if options.stream is not None else tokens.running
     unit: ContextUnit = "stream" if running else "sentence"
     bos_each = bool(options.bos_each_window)
-    return ContextPolicy(unit=unit, length=context, stride=stride, first=first, end=end, bos_each=bos_each)
+    kv = options.kv_cache
+    return ContextPolicy(unit=unit, length=context, stride=stride, first=first, end=end, bos_each=bos_each, kv_cache=kv)
 
 
 _NOT_OF_TURNS = ("bos", "protocol", "bos_each_window", "first_token", "end", "stride")
@@ -323,4 +328,5 @@ def _policy_of_protocol(
         end="none",
         protocol=name,
         bos_each=bool(options.bos_each_window) or (protocol.bos_each and first == "bos"),
+        kv_cache=options.kv_cache,
     )

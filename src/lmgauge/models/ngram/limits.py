@@ -26,14 +26,11 @@ class MemoryLimits:
     """How a training stays within a given memory.
 
     Attributes:
-        memory: bytes that all of its processes on one machine may take together, beside what a program that calls it held
-            before.
+        memory: bytes that all of its processes may take together, beside what a program that calls it held before.
         temp: folder for its work; None: beside the model.
         resume: True continues from the last finished stage of a run that was stopped; begins where there is none.
         workers: how many tasks are done at a time.
         processes: True gives each worker a process of its own; False makes them threads of this one.
-        ray: address of a Ray cluster, or "local"; None: this machine. On a cluster, `memory` is that of each machine, and
-            `workers` are the tasks that it does at a time.
         model: the folder after which that of the work is named, where another one is written first; None: the one written.
     """
 
@@ -42,7 +39,6 @@ class MemoryLimits:
     resume: bool = False
     workers: int = 1
     processes: bool = False
-    ray: str | None = None
     model: Path | None = None
 
     def work_folder(self, output: Path) -> Path:
@@ -63,7 +59,6 @@ class TrainingResources:
         resume: resume a training that was stopped, or begin one: within memory, from the last finished stage; of a neural
             model (on a CPU, with the same threads, the model is the one of a run that was never stopped).
         workers: processes that share the work within memory; the threads of this one if not given.
-        ray: address of a Ray cluster that does the work; local: one started on this machine.
 
     Example:
         >>> TrainingResources("kn5", memory="2G").memory
@@ -76,7 +71,6 @@ class TrainingResources:
     temp: str | os.PathLike[str] | None = None
     resume: bool = False
     workers: Count | None = None
-    ray: str | None = None
 
     def __post_init__(self) -> None:
         if self.memory is not None and parse_size(self.memory) < _LEAST:
@@ -84,19 +78,12 @@ class TrainingResources:
                 f"memory: {format_bytes(parse_size(self.memory))} is too little to train in; give {format_bytes(_LEAST)} or "
                 "more, such as 2G"
             )
-        if self.ray is not None and not self.ray.strip():
-            raise UsageError("ray: give the address of a cluster, or local")
-        if self.ray is not None and (self.resume or self.temp is not None):
-            raise UsageError(
-                f"{'resume' if self.resume else 'temp'}: a cluster holds the parts in its memory, and recomputes what is "
-                "lost; leave it out"
-            )
         if self.resume and not self.asked:
             raise UsageError(
                 "resume: training in memory has no stages to resume; give --memory as in the run that was stopped"
             )
         if self.asked and self.output is None:
-            raise UsageError("memory, workers and ray need an output, the folder that the model is written to as it is made")
+            raise UsageError("memory and workers need an output, the folder that the model is written to as it is made")
         if self.asked and self.writes_file:
             raise UsageError(
                 f"{self.output}: training within a given memory writes a model folder; train into a folder, then "
@@ -109,7 +96,7 @@ class TrainingResources:
     @property
     def asked(self) -> bool:
         """Return True if the work is to be done in partitions, however small it is."""
-        return self.memory is not None or self.workers is not None or self.ray is not None
+        return self.memory is not None or self.workers is not None
 
     @property
     def writes_file(self) -> bool:
@@ -129,7 +116,6 @@ class TrainingResources:
             self.resume,
             thread_count(threads) if self.workers is None else self.workers,
             self.workers is not None,
-            self.ray,
         )
 
 

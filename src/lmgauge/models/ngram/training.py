@@ -1,4 +1,4 @@
-"""Training an n-gram model, stage after stage, over partitions of the n-grams in memory, on disk or on other machines.
+"""Training an n-gram model, stage after stage, over partitions of the n-grams in memory or on disk.
 
 The n-grams that begin with the same two words are a partition, so that all followers of a context of two words or more are
 together. Each partition is counted, and its probabilities are estimated.
@@ -174,8 +174,6 @@ def _in_option(memory: int) -> str:
 
 
 _PROCESS_BYTES = 64 << 20  # of a process of its own, before it does anything
-_STORE = 0.4  # of the memory: arrays between tasks, where a cluster holds them
-_LEAST_STORE = 100 << 20  # of Ray
 _SURELY = 1.1  # estimates are a little too large
 _SPARE = 0.95  # of the memory asked for: what is not planned stays within the rest
 
@@ -256,21 +254,19 @@ def _stamp(source: Source) -> tuple[int | None, int | str]:
 
 
 def _for_a_task(limits: MemoryLimits, before: int, text: ReadText, vocabulary: int) -> int:
-    share = _SPARE * (1 - _STORE if limits.ray is not None else 1.0)
     held = max(0, resident_bytes() - before)
-    process = _PROCESS_BYTES if limits.processes or limits.ray is not None else 0
-    memory = (int(share * limits.memory) - held) // limits.workers - process
+    process = _PROCESS_BYTES if limits.processes else 0
+    memory = (int(_SPARE * limits.memory) - held) // limits.workers - process
     least = least_memory(text.types, chunk=text.chunk, vocabulary=vocabulary)
     if memory >= least:
         return memory
     # Chunks grow with the memory, to this part of it.
-    enough = ((least + process) * limits.workers + held) / (share - 1 / CHUNKS_SHARE)
-    again = "" if limits.ray is not None else " with --resume"
+    enough = ((least + process) * limits.workers + held) / (_SPARE - 1 / CHUNKS_SHARE)
     workers = "" if limits.workers == 1 else f" for {limits.workers} workers"
     raise UsageError(
         f"{format_bytes(limits.memory)} of memory do not hold a vocabulary of {vocabulary:,} words{workers}: give --memory "
-        f"{math.ceil(enough / 1e7)}0M or more{again}, {'fewer --workers, ' * bool(workers)}or leave rare words out by "
-        "--min-count"
+        f"{math.ceil(enough / 1e7)}0M or more with --resume, {'fewer --workers, ' * bool(workers)}or leave rare words out "
+        "by --min-count"
     )
 
 
@@ -292,14 +288,6 @@ def _planned(settings: NgramTrainingSettings, text: ReadText, limits: MemoryLimi
 @contextmanager
 def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> Iterator[Engine]:
     # What runs the tasks; what is in a folder is removed if the block came to its end.
-    if limits.ray is not None:
-        from lmgauge.work.ray_engine import RayEngine
-
-        with RayEngine(
-            limits.ray, workers=limits.workers, store_bytes=max(_LEAST_STORE, int(_STORE * limits.memory))
-        ) as cluster:
-            yield cluster
-        return
     from lmgauge.work.folder_engine import FolderEngine
 
     folder = limits.work_folder(output)

@@ -24,10 +24,10 @@ from lmgauge.records.lines import UTF8_BOM, cut_lines, line_blocks
 from lmgauge.records.records import Fields, RecordReader, Row
 from lmgauge.records.separated import Reader as SeparatedReader
 from lmgauge.records.sources import Source, find_sources
+from lmgauge.scores.sequences import ROUNDING
 from lmgauge.scores.spans import Piece
 
 TO_NATS: dict[LogUnit, Callable[[float], float]] = {"nats": float, "bits": bits_to_nats, "log10": log10_to_nats}
-_ROUNDING = 1e-4  # nats: programs round a certain event to a little more than probability one
 _SURROGATES = re.compile("[\ud800-\udfff]")
 HEAD_BYTES = 1 << 20
 _LARGEST_VALUE = 1 << 28
@@ -221,7 +221,7 @@ class Log:
         """Return a log-probability of the log in nats."""
         assert self.unit is not None
         nats = TO_NATS[self.unit](number(value, where))
-        if math.isnan(nats) or nats > _ROUNDING:
+        if math.isnan(nats) or nats > ROUNDING:
             raise InputError(f"{where}: a log-probability is {shown(value)}; it must be the logarithm of a probability")
         return min(nats, 0.0)
 

@@ -2,7 +2,7 @@
 
 # Known are the `logprobs` of OpenAI's completions (`tokens`, `token_logprobs`, `top_logprobs`; `text_offset` is not needed
 # and not read, as servers count it in different units), the `content` list that llama.cpp uses, and vLLM's
-# `prompt_logprobs`, in replies and in its `RequestOutput`.
+# `prompt_logprobs`, in replies and in its `RequestOutput`; SGLang's `input_token_logprobs` and `output_token_logprobs`.
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.option_numbers import number
 from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput
+from lmgauge.scores.sequences import LOWEST, ROUNDING
 from lmgauge.scores.spans import Piece
 
 OWN_OUTPUT = (
@@ -25,10 +27,6 @@ _UNKNOWN_TAIL = (
     "{:,} replies do not say how many tokens were generated (usage.completion_tokens): all are taken for the prompt, unless "
     "the text says otherwise"
 )
-# What vLLM writes for anything below, as JSON has no infinity.
-_LOWEST = -9999.0
-# The softmax of a server may round a certain event to a little more than probability one.
-_ROUNDING = 1e-4
 _SHOWN = 80
 _MOST_ADDED = 4
 
@@ -107,6 +105,18 @@ def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
     return PromptTokens(pieces, logprob, [None] * len(pieces), 0, False, len(pieces), str(choice.get("text", "")))
 
 
+def read_sglang(reply: Mapping[str, Any]) -> PromptTokens | None:
+    """Return the tokens of a prompt from SGLang's reply; those generated, where the prompt has no log-probabilities."""
+    meta = reply.get("meta_info", reply)
+    prompt, generated = (meta.get(f"{part}_token_logprobs") or [] for part in ("input", "output"))
+    if not all(isinstance(entry, list) and len(entry) in (2, 3) for entry in (*prompt, *generated)):
+        raise _strange("token_logprobs are not lists of [log-probability, token id, text]")
+    asked = any(entry[0] is not None for entry in prompt)
+    entries = prompt if asked else generated
+    pieces: list[Piece] = [str(entry[2]) if entry[2:] and entry[2] is not None else f"#{entry[1]}" for entry in entries]
+    return PromptTokens(pieces, [_number(entry[0]) for entry in entries], [None] * len(entries), 0, not asked)
+
+
 def _prompt_token(entry: object, token_id: object) -> Any:
     if isinstance(entry, Mapping) and isinstance(token_id, int) and str(token_id) in entry:
         return entry[str(token_id)]
@@ -157,9 +167,9 @@ def _number(value: object) -> float | None:
     logprob = number(value, "")
     if math.isnan(logprob):
         raise ReplyError("gives NaN for a log-probability; the model is damaged, or its precision too low")
-    if logprob > _ROUNDING:
+    if logprob > ROUNDING:
         raise ReplyError(f"gives {logprob} for a log-probability, which cannot be above 0")
-    return -math.inf if logprob <= _LOWEST else min(logprob, 0.0)
+    return -math.inf if logprob <= LOWEST else min(logprob, 0.0)
 
 
 def _best(top: object) -> float | None:
@@ -179,10 +189,10 @@ def _strange(what: str) -> ReplyError:
     return ReplyError(f"answers in a form that is not known ({what}); is this a completions server?")
 
 
-def recognizes_vllm(head: bytes) -> bool:
-    """Return True if a file has vLLM's `prompt_logprobs`."""
+def recognizes_vllm(head: bytes, name: bytes = b"prompt_logprobs") -> bool:
+    """Return True if a file has vLLM's `prompt_logprobs`, or another list of that name."""
     # recognizes_vllm(b'{"choices": [], "prompt_logprobs": [null]}') -> True
-    return _is_json(head) and re.search(rb'[^\\]"prompt_logprobs"\s*:\s*\[', head) is not None
+    return _is_json(head) and re.search(rb'[^\\]"' + name + rb'"\s*:\s*\[', head) is not None
 
 
 def recognizes_openai(head: bytes) -> bool:
@@ -250,4 +260,14 @@ def _replies(file: LogFile, log: Log, program: str) -> Iterator[tuple[str, Mappi
             yield f"{where}, choice {place}" if len(choices) > 1 else where, reply | {"choices": [choice]} | own
 
 
+def parse_sglang(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
+    """Yield the prompts of SGLang's replies, or what was generated after them."""
+    for where, reply in _replies(file, log, "SGLang"):
+        tokens = _read(read_sglang, reply, where)
+        log.remark(OWN_OUTPUT, int(tokens.echoes))
+        yield LoggedSegment(where, tokens.pieces, tokens.logprob)
+
+
 OF_VLLM, OF_OPENAI = ProgramOutput(recognizes_vllm, parse_vllm), ProgramOutput(recognizes_openai, parse_openai)
+OF_SGLANG = ProgramOutput(partial(recognizes_vllm, name=b"output_token_logprobs"), parse_sglang)
+OUTPUTS = (OF_VLLM, OF_SGLANG, OF_OPENAI)

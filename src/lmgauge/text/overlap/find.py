@@ -1,4 +1,4 @@
-"""Find test text inside training text: common runs of tokens, whole and near duplicates, and where they are.
+"""Find test text inside training text: common runs of tokens, whole duplicates, and where they are.
 
 >>> from lmgauge.text.documents import Corpus
 >>> train = Corpus.from_strings(["it was a bright cold day in April", "and the clocks were striking"])
@@ -23,12 +23,10 @@ from lmgauge.base.progress import say_progress
 from lmgauge.base.threads import map_in_order, thread_count
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.overlap.common_runs import CommonRuns, Follower, SuffixIndex
-from lmgauge.text.overlap.duplicates import SHINGLE, SHOWN_BYTES, NearDuplicates, NearPair, WholeDuplicates
-from lmgauge.text.overlap.overlap_results import GroupOverlap, NearDuplicate, Overlap, Passage, Place
+from lmgauge.text.overlap.duplicates import WholeDuplicates
+from lmgauge.text.overlap.overlap_results import GroupOverlap, Overlap, Passage, Place
 from lmgauge.text.overlap.overlap_settings import OverlapSettings
 from lmgauge.text.overlap.token_stream import SEPARATOR, EncodedBlock, StreamEncoder, WholeText
-
-_NO_SEGMENTS = np.zeros(0, np.int64)
 
 
 def find_overlap(
@@ -43,36 +41,28 @@ def find_overlap(
     whole = WholeText(test, encoder)
     suffixes = SuffixIndex(whole.ids, encoder.finish(), SEPARATOR)
     follower, duplicates = Follower(suffixes, settings.shortest), WholeDuplicates(whole)
-    near = NearDuplicates(whole, suffixes, encoder, settings.near) if settings.near else None
 
-    def prepare(original: Segments) -> tuple[Segments, EncodedBlock, NDArray[np.int64], NDArray[np.int64]]:
+    def prepare(original: Segments) -> tuple[Segments, EncodedBlock, NDArray[np.int64]]:
         block = encoder(original.alone())
         block.stream  # noqa: B018 - made here, in the thread
-        alike = near.candidates(block) if near else _NO_SEGMENTS
-        return original, block, duplicates.candidates(block.text), alike
+        return original, block, duplicates.candidates(block.text)
 
     done = tokens = 0
-    for original, block, equal, alike in map_in_order(prepare, train, thread_count(threads)):
+    for original, block, equal in map_in_order(prepare, train, thread_count(threads)):
         follower.read(original, block)
         duplicates.add(block.text, equal)
-        if near:
-            near.add(block, alike, duplicates.matches)
         done += original.byte_count()
         tokens += len(block.ids) - len(original)
         say_progress(f"read {done / 1e6:,.0f} MB of training text")
     if not tokens:
         raise InputError(f"the training text has no {settings.overlap_unit}s: is it the right file?")
-    pairs = near.finish(duplicates.matches) if near else []
-    matches = _Matches(whole, suffixes, follower.finish(), duplicates.matches, pairs, settings)
+    matches = _Matches(whole, suffixes, follower.finish(), duplicates.matches, settings)
     unspaced = settings.overlap_unit == "word" and whole.has_no_spaces()
     notes = [f"{name}: {line}" for name, text in (("training text", train), ("test", test)) for line in text.report.notes()]
     return Overlap(
         unit=settings.overlap_unit,
         n=settings.shortest,
         fold=settings.fold,
-        near=settings.near,
-        near_note=near.missing if near else "not asked for",
-        near_duplicates=None if not near or near.missing else len(pairs),
         unspaced=unspaced,
         train_bytes=train.report.bytes,
         train_segments=train.report.segments,
@@ -91,10 +81,9 @@ class _Matches:
         suffixes: SuffixIndex,
         runs: CommonRuns,
         duplicate: NDArray[np.bool_],
-        pairs: list[NearPair],
         settings: OverlapSettings,
     ) -> None:
-        self.test, self.runs, self.duplicate, self.pairs, self.settings = test, runs, duplicate, pairs, settings
+        self.test, self.runs, self.duplicate, self.settings = test, runs, duplicate, settings
         n = settings.shortest
         positions = np.arange(len(test.ids), dtype=np.int32)
         self.windows = suffixes.whole_windows(n) & (test.ids != SEPARATOR)
@@ -157,8 +146,6 @@ class _Matches:
 
     def counts(self) -> dict[str, Any]:
         test = self.test
-        near = np.zeros(len(test), bool)
-        near[[pair.segment for pair in self.pairs]] = True
         return {
             "segments": len(test),
             "blank_segments": int(test.blank().sum()),
@@ -177,12 +164,10 @@ class _Matches:
             "longest_run": int(self.runs.longest.max(initial=0)),
             "passage_count": len(self.runs.begins),
             "passages": self._passages(self.settings.passages),
-            "near_pairs": self._near_pairs(self.settings.passages),
             "groups": self._groups(),
             "test_sha256": test.sha256,
             "segment_contaminated": self.contaminated,
             "segment_duplicate": self.duplicate,
-            "segment_near": near,
             "segment_contaminated_bytes": self.contaminated_bytes,
             "segment_ngram_bytes": self.ngram_bytes,
             "text": test,
@@ -209,23 +194,8 @@ class _Matches:
             )
         return passages
 
-    def _place(self, segment: int, byte: int = 0) -> Place:
+    def _place(self, segment: int, byte: int) -> Place:
         return Place(self.test.sources[self.test.source_codes[segment]], int(self.test.lines[segment]), byte)
-
-    def _near_pairs(self, limit: int) -> list[NearDuplicate]:
-        test = self.test
-        return [
-            NearDuplicate(
-                test=self._place(pair.segment),
-                train=Place(pair.source, pair.line, 0),
-                jaccard=pair.jaccard,
-                shingle=SHINGLE[self.settings.overlap_unit],
-                segment=pair.segment,
-                text=test.text(int(test.starts[pair.segment]), int(test.ends[pair.segment]), SHOWN_BYTES),
-                train_text=pair.text,
-            )
-            for pair in sorted(self.pairs, key=lambda pair: (-pair.jaccard, pair.segment))[:limit]
-        ]
 
     def _groups(self) -> list[GroupOverlap]:
         test = self.test
@@ -256,17 +226,16 @@ def comparison_notes(settings: OverlapSettings, *, unspaced: bool, ngrams: int) 
     if unspaced:
         yield "most of the text has no spaces between words: --overlap-unit character compares it"
     if not ngrams:
-        also = " and near ones" if settings.near else ""
         run = f"{settings.shortest:,} {settings.overlap_unit}s"
-        yield f"no run of {run} fits in the test: only whole duplicates{also} were searched for"
+        yield f"no run of {run} fits in the test: only whole duplicates were searched for"
 
 
 def write_clean(overlap: Overlap, path: str | os.PathLike[str]) -> int:
-    """Write the test text without contaminated segments and near duplicates."""
+    """Write the test text without contaminated segments."""
     # Lines stay lines; records and documents become JSON lines {"text": ...}, as they may hold newlines. Blank lines stay.
     test, target = overlap.text, Path(path)
     refuse_replacing({"the clean test": target}, test.sources)
-    clean = ~overlap.segment_excluded
+    clean = ~overlap.segment_contaminated
     with writing(target) as file:
         for block in test.blocks():
             chosen = clean[block.first : block.first + len(block)]

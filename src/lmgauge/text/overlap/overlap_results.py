@@ -44,19 +44,6 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class NearDuplicate:
-    """A test segment and the training segment most like it."""
-
-    test: Place
-    train: Place
-    jaccard: float
-    shingle: int
-    segment: int
-    text: str  # text, train_text: the two, cut where they are long; `train_text` as compared
-    train_text: str
-
-
-@dataclass(frozen=True)
 class GroupOverlap:
     """Counts for one group of the test's segments, usually one of its files."""
 
@@ -89,9 +76,6 @@ class Overlap(Tabled):
         contaminated_segments: those with a token inside an n-gram that the training text has, and whole duplicates.
         whole_duplicates, duplicate_bytes: segments with a token that are, byte for byte, a training segment (with `fold`:
             once both are folded); and their bytes.
-        near: Jaccard index from which on segments are near duplicates.
-        near_duplicates: segments that are, without whole duplicates; None if the search was skipped.
-        near_note: why it was skipped; empty if it was not.
         tokens, contaminated_tokens: of the test, and those inside an n-gram that the training text has.
         bytes, contaminated_bytes: of the test, line ends included, and those inside such n-grams or whole duplicates; white
             space counts where the words on both its sides do. A text that is all in the training text gives all its bytes.
@@ -100,12 +84,11 @@ class Overlap(Tabled):
         distinct_ngrams, seen_distinct_ngrams: the same, each once.
         longest_run: in tokens.
         passage_count: how many passages there are; `passages` has the longest, longest first.
-        near_pairs: the near duplicates most alike, most alike first.
         groups: counts by group of the test's segments.
         unspaced: words were compared, but most of the test has no spaces between them.
         train_bytes, train_segments, train_sha256, test_sha256: what was compared.
         notes: what reading changed in the texts, and whether n-grams of this kind fit the test.
-        segment_contaminated, segment_duplicate, segment_near: bool [segments].
+        segment_contaminated, segment_duplicate: bool [segments].
         segment_contaminated_bytes, segment_ngram_bytes: int64 [segments], each one's part of those figures.
         text: the test.
         run: the numbers of a run on the clean segments and on the others (`SplitEvaluation`), if a run was named; else None.
@@ -127,9 +110,6 @@ class Overlap(Tabled):
     contaminated_segments: int
     whole_duplicates: int
     duplicate_bytes: int
-    near: float
-    near_duplicates: int | None
-    near_note: str
     tokens: int
     contaminated_tokens: int
     bytes: int
@@ -142,7 +122,6 @@ class Overlap(Tabled):
     longest_run: int
     passage_count: int
     passages: list[Passage]
-    near_pairs: list[NearDuplicate]
     groups: list[GroupOverlap]
     unspaced: bool
     train_bytes: int
@@ -152,7 +131,6 @@ class Overlap(Tabled):
     notes: tuple[str, ...]
     segment_contaminated: NDArray[np.bool_] = field(repr=False, compare=False)
     segment_duplicate: NDArray[np.bool_] = field(repr=False, compare=False)
-    segment_near: NDArray[np.bool_] = field(repr=False, compare=False)
     segment_contaminated_bytes: NDArray[np.int64] = field(repr=False, compare=False)
     segment_ngram_bytes: NDArray[np.int64] = field(repr=False, compare=False)
     text: WholeText = field(repr=False, compare=False)
@@ -178,16 +156,6 @@ class Overlap(Tabled):
         """Share of the test's n-grams that the training text has; 0 where there are none."""
         return self.seen_ngrams / self.ngrams if self.ngrams else 0.0
 
-    @property
-    def segment_excluded(self) -> NDArray[np.bool_]:
-        """Segments that a clean test leaves out, as contaminated or near duplicates; bool [segments]."""
-        return self.segment_contaminated | self.segment_near
-
-    @property
-    def clean_segments(self) -> int:
-        """Segments that are neither contaminated nor near duplicates."""
-        return int((~self.segment_excluded).sum())
-
     def require(self, max_overlap: float) -> Overlap:
         """Return the overlap itself, if it is small enough.
 
@@ -208,7 +176,6 @@ class Overlap(Tabled):
         """Return counts, shares, passages and groups as plain values; the segments by their index from 0."""
         plain: dict[str, Any] = plain_values(self)
         plain["contaminated_segment_indices"] = np.flatnonzero(self.segment_contaminated).tolist()
-        plain["near_segment_indices"] = np.flatnonzero(self.segment_near).tolist()
         return plain if self.run is None else plain | {"run": self.run.to_dict()}
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from lmgauge.base.choices import OverlapUnit
 from lmgauge.base.declaration import settings
-from lmgauge.base.option_numbers import Bounds, Natural, Share
+from lmgauge.base.option_numbers import Bounds, Natural
 
 DEFAULT_N = {"word": 13, "character": 25}
 """Shortest runs that count: 13 words are what Brown et al. (2020), appendix C, take; 25 characters are about as much text
@@ -21,10 +21,8 @@ class OverlapSettings:
         overlap_unit: what n-grams are made of; words (runs of bytes that are not ASCII white space), or characters (code
             points that are not white space), for scripts without spaces between words.
         n: shortest run that counts, in words or characters; 13 words, 25 characters if not given.
-        near: segments this similar are near duplicates, 0 to 1; the Jaccard index of word 5-grams or character 10-grams; 0
-            skips the search.
         fold: ignore case, punctuation and symbols.
-        passages: longest passages, and most alike near duplicates, to show and to keep.
+        passages: longest passages to show and to keep.
 
     Raises:
         UsageError: an option is out of range.
@@ -37,7 +35,6 @@ class OverlapSettings:
     heading: ClassVar[str] = "Search"
     overlap_unit: OverlapUnit = "word"
     n: Annotated[int, Bounds(1, 10_000)] | None = None
-    near: Share = 0.8
     fold: bool = False
     passages: Natural = 10
 

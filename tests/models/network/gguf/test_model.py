@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.models.network.gguf import gguf_files
 from tests.models.network.gguf.gguf_files import (
     POSITIONS,
     Vocabulary,
@@ -401,6 +402,33 @@ def test_quantized_files_beside_their_own(spm: tuple[Path, Twin], lines: Path) -
     assert near is not None
     assert far is not None
     assert 0 < near < 0.1 < 10 * near < far
+
+
+def test_caches_of_few_bits(folder: Path, lines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the same file with a float32 cache: further away with fewer bits, and two caches of one network in turns."""
+    monkeypatch.setattr(gguf_files, "WIDTH", 64)
+    monkeypatch.setattr(gguf_files, "HEAD", 32)
+    write_gguf(folder / "wide.gguf", sentencepiece_vocabulary())
+    names = [f"{folder / 'wide.gguf'}:kv={form}" for form in ("float32", "float16", "q8_0", "q4_0")]
+    found = lmgauge.divergence(folder / "wide.gguf", names, lines, events=None, threads=1)
+    same, half, eight, four = (item.kl_ab_nats.value or 0.0 for item in found)
+    assert same == 0 < half < eight / 10 < four / 100
+    assert found[2].b == "wide.gguf:kv=q8_0"
+    assert str(load_model(names[2]).context_policy) == f"sentence,{POSITIONS}/{POSITIONS},end=newline,kv_cache=q8_0"
+    exact = load(folder / "wide.gguf")
+    rounded = exact.with_options(ScoringOptions(kv_cache="q4_0"))
+    corpus = Corpus.from_strings(["the cat sat"])
+    once = [joined(score(model, corpus)) for model in (exact, rounded)]
+    again = [joined(score(model, corpus)) for model in (exact, rounded)]
+    assert all(map(np.array_equal, once, again))
+    assert not np.array_equal(*once)
+
+
+def test_caches_that_are_refused(spm: tuple[Path, Twin], lines: Path) -> None:
+    with pytest.raises(UsageError, match=r"spm\.gguf: kv-cache fp8_e4m3: llama\.cpp has no such cache; choose another"):
+        load(spm[0], kv_cache="fp8_e4m3")
+    with pytest.raises(UsageError, match=r"spm\.gguf: kv-cache q8_0: .* 32 .*16; choose another format"):
+        score(load(spm[0], kv_cache="q8_0"), Corpus.from_files([lines]))
 
 
 def test_a_checkpoint_beside_its_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

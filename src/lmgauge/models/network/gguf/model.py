@@ -67,6 +67,8 @@ def load_gguf(path: Path, options: ScoringOptions) -> GgufModel:
 
 
 def _policy(network: GgufNetwork, tokens: TokenMap, options: ScoringOptions) -> ContextPolicy:
+    if options.kv_cache is not None:
+        network.check_cache(options.kv_cache)
     if options.first_token is None and options.protocol is None:
         options = replace(options, first_token="bos" if tokens.bos != NO_ID and network.adds_bos else "uniform")
     return resolve_policy(options, tokens, network.positions)
@@ -138,7 +140,7 @@ class GgufEngine:
         if len(pack) == 1:
             yield from network.logits(shown[0], asked)
         else:
-            network.begin(sum(map(len, shown)))
+            network.begin(sum(map(len, shown)), self._policy.kv_cache)
             network.holder = None
             yield network.logits_of_many(shown, asked)
 
@@ -147,7 +149,8 @@ class GgufEngine:
         network, known = self._network, job.known
         if not known or network.holder is not job.stream:
             known = 0
-            network.begin(self._policy.length or len(job.ids) if job.stream is not None else len(job.ids))
+            length = self._policy.length or len(job.ids) if job.stream is not None else len(job.ids)
+            network.begin(length, self._policy.kv_cache)
             network.holder = job.stream
         return job.ids[known:].astype(np.int32)
 
@@ -190,7 +193,7 @@ class GgufEngine:
         shared = (int(same[0]) if len(same) else shared) // _PART * _PART
         if network.holder is not self or len(sequence) > network.room or not network.rewind(shared):
             shared = 0
-            network.begin(len(sequence))
+            network.begin(len(sequence), self._policy.kv_cache)
             network.holder = self
         for at in range(shared, full, _PART):
             network.logprob(sequence[at : at + _PART], sequence[:0])

@@ -1,7 +1,7 @@
 """A GGUF file as a network: llama.cpp, through the functions of `llama-cpp-python`, with what it keeps of a context."""
 
-# What is kept (keys and values) is float32, and logits come for every token that is asked about, a part at a time, so that
-# memory holds one part of them and never a context's length times a vocabulary.
+# What is kept (keys and values) is float32 unless another format is asked for, and logits come for every token that is
+# asked about, a part at a time, so that memory holds one part of them and never a context's length times a vocabulary.
 
 from __future__ import annotations
 
@@ -15,23 +15,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.base.choices import CacheFormat
 from lmgauge.base.errors import ModelFileError, UsageError, needing
 from lmgauge.base.memory import format_bytes, free_memory
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-_FLOAT32 = 0  # GGML_TYPE_F32
-_FLASH_ATTENTION_OFF = 0  # it rounds to half precision what attention weighs: 0.02 nats off on a tiny float32 network
+# GGML_TYPE_*, -1 where there is none, and the bytes of a number.
+_CACHES: dict[CacheFormat, tuple[int, float]] = {
+    "float32": (0, 4.0), "float16": (1, 2.0), "bfloat16": (30, 2.0), "q8_0": (8, 34 / 32), "q4_0": (2, 18 / 32),
+    "fp8_e4m3": (-1, 1.0), "fp8_e5m2": (-1, 1.0),
+}  # fmt: skip
+# It rounds to half precision what attention weighs: 0.02 nats off on a tiny float32 network. Quantized values need it.
+_FLASH_ATTENTION_OFF, _FLASH_ATTENTION_ON = 0, 1
 _LOGIT_BYTES = 1 << 26  # of logits held at a time
 _MOST_TOKENS, _FEWEST_TOKENS = 512, 16  # computed at a time
 _SEQUENCES = 64  # in one batch, the most that older builds of the library take
 _IN_CACHE = 1 << 16  # logits that stay in a core's cache
 _FIRST_CONTEXT = 512
 _ALL_LAYERS = -1
-_KEPT_LINES = 20
+_CACHES_LINES = 20
 _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 8, 16  # LLAMA_TOKEN_ATTR_*
-_said: deque[str] = deque(maxlen=_KEPT_LINES)
+_said: deque[str] = deque(maxlen=_CACHES_LINES)
 _listeners: list[Any] = []  # callbacks that C code holds must not be collected
 
 
@@ -66,6 +72,7 @@ class GgufNetwork:
         self.path = path
         self.holder: object = None
         self.room = 0
+        self._kv_cache: CacheFormat = "float32"
         self._context: Any = None
         self._threads = 1
         parameters = self._api.llama_model_default_params()
@@ -143,9 +150,18 @@ class GgufNetwork:
         if self._context is not None:
             self._api.llama_set_n_threads(self._context, threads, threads)
 
-    def begin(self, length: int) -> None:
+    def check_cache(self, kv_cache: CacheFormat) -> None:
+        """Refuse a format of keys and values that there is not in llama.cpp, or not for this network."""
+        if _CACHES[kv_cache][0] < 0:
+            raise UsageError(f"{self.path}: kv-cache {kv_cache}: llama.cpp has no such cache; choose another format")
+        if not self._numbers_a_token():
+            raise UsageError(f"{self.path}: kv-cache {kv_cache}: {self.architecture} keeps no keys and values; leave it out")
+
+    def begin(self, length: int, kv_cache: CacheFormat | None = None) -> None:
         """Forget all contexts, and make room for one of this length, or several together."""
-        if length > self.room:
+        # kv_cache: the format of keys and values; float32 if None.
+        changed, self._kv_cache = (kv_cache or "float32") != self._kv_cache, kv_cache or "float32"
+        if changed or length > self.room:
             self._open(length)
         else:
             # The numbers may stay in their places: what a place holds counts once a token is put there.
@@ -225,7 +241,8 @@ class GgufNetwork:
             self._api.llama_free(self._context)
             self._context = None
         room = max(length, min(max(2 * self.room, _FIRST_CONTEXT), self.positions))
-        needed, free = self._bytes_a_token() * room, free_memory()
+        kind, number_bytes = _CACHES[self._kv_cache]
+        needed, free = int(self._numbers_a_token() * number_bytes * room), free_memory()
         if free is not None and needed > free:  # asked for more, the system ends the program without a word
             raise self._no_memory(room, f"it takes {format_bytes(needed)} and {format_bytes(free)} are free")
         parameters = self._api.llama_context_default_params()
@@ -234,27 +251,29 @@ class GgufNetwork:
         # One memory for all contexts, whatever their lengths: what is not of a token's own has a weight of zero.
         parameters.n_seq_max, parameters.kv_unified = min(self.most_contexts, self.at_a_time, room), True
         parameters.n_threads = parameters.n_threads_batch = self._threads
-        parameters.type_k = parameters.type_v = _FLOAT32
-        parameters.flash_attn_type = _FLASH_ATTENTION_OFF
+        parameters.type_k = parameters.type_v = kind
+        parameters.flash_attn_type = _FLASH_ATTENTION_ON if self._kv_cache.startswith("q") else _FLASH_ATTENTION_OFF
         parameters.offload_kqv = True
         parameters.no_perf = True
         _said.clear()
         self._context = self._api.llama_init_from_model(self._model, parameters)
         if not self._context:
             self._context, self.room = None, 0
+            if "cache type" in _last_words():
+                raise UsageError(f"{self.path}: kv-cache {self._kv_cache}: {_last_words()}; choose another format")
             raise self._no_memory(room, _last_words())
         self.room = room
 
     def _no_memory(self, room: int, reason: str) -> UsageError:
         return UsageError(f"{self.path}: no memory for a context of {room:,} tokens: {reason}; choose a smaller --context")
 
-    def _bytes_a_token(self) -> int:
+    def _numbers_a_token(self) -> int:
         # What is kept of a token of the context: keys and values of all layers.
         if self._api.llama_model_is_recurrent(self._model):
             return 0
         sizes = (getattr(self._api, f"llama_model_n_{name}")(self._model) for name in ("embd", "head", "head_kv", "layer"))
         width, heads, kept_heads, layers = map(int, sizes)
-        return 2 * 4 * layers * kept_heads * (width // max(1, heads))
+        return 2 * layers * kept_heads * (width // max(1, heads))
 
     def _decode(
         self,

@@ -69,7 +69,7 @@ class NeuralModel(NetworkModel):
         self._checkpoint = checkpoint
         name = str(checkpoint.folder or label)
         with quiet(), telling(name, checkpoint.folder):
-            split = SplitNetwork(checkpoint.network)
+            split = SplitNetwork(checkpoint.network, options.kv_cache)
         tokens = checkpoint.tokens.check_head(split.vocabulary_size, name)
         policy = resolve_policy(options, tokens, positions_of(checkpoint.network))
         if policy.end == "newline" and tokens.trained_here:

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lmgauge.base.errors import ModelFileError
+from lmgauge.base.choices import CacheFormat
+from lmgauge.base.errors import ModelFileError, UsageError
 from lmgauge.models.network.torch.checkpoint import positions_of
 from lmgauge.models.network.torch.output_layer import OutputLayer, normalized, unchanged
 from lmgauge.models.network.torch.runtime import exact_float32, settle_after_fork
@@ -36,8 +37,8 @@ class SplitNetwork:
     # Whether the two give the network's own logits is tried out once. Where they do not (the network does something in
     # between that is not known here), all logits are asked of the network itself: as right, and slower.
 
-    def __init__(self, network: PreTrainedModel) -> None:
-        self.network = network
+    def __init__(self, network: PreTrainedModel, kv_cache: CacheFormat | None = None) -> None:
+        self.network, self._kv_cache = network, kv_cache
         self.device = network.device
         head = network.get_output_embeddings()
         if head is None:
@@ -57,6 +58,11 @@ class SplitNetwork:
             ours = str(network.config.model_type).startswith("lmgauge_")
             self.recurrent = bool(getattr(network, "takes_state", ours))
             self.caches = not self.recurrent and self._keeps_keys_and_values()
+            if kv_cache is not None and not self.caches:
+                raise UsageError(
+                    f"kv-cache {kv_cache}: {type(network).__name__} keeps something else of a text than keys and values; "
+                    "leave it out"
+                )
 
     @contextmanager
     def ready(self) -> Iterator[None]:
@@ -77,10 +83,17 @@ class SplitNetwork:
 
         if getattr(self.network, "_is_stateful", False):
             return False
-        output = self.network.base_model(
-            input_ids=torch.zeros((1, 1), dtype=torch.int64, device=self.device), use_cache=True
-        )
-        return isinstance(getattr(output, "past_key_values", None), DynamicCache)
+        one = torch.zeros((1, 1), dtype=torch.int64, device=self.device)
+        memory = getattr(self.network.base_model(input_ids=one, **self.remembering()), "past_key_values", None)
+        return isinstance(memory, DynamicCache) and memory.get_seq_length() > 0
+
+    def remembering(self, memory: Any = None) -> dict[str, Any]:
+        """Return how to call a network that keeps keys and values in a memory, a new one if None."""
+        if memory is None and self._kv_cache is not None:
+            from lmgauge.models.network.torch.kv_cache import RoundingCache
+
+            memory = RoundingCache(self.network.config, self._kv_cache)
+        return {"past_key_values": memory, "use_cache": True}
 
     @torch.inference_mode()
     def _logits_at_a_time(self) -> int:
@@ -130,7 +143,8 @@ class SplitNetwork:
         """Return the same at some positions of sequences, each seen from its beginning."""
         # rows: int64 [n], positions in the flattened ids.
         # -> [n, hidden], or [n, rows of the output layer].
-        return self.shown(ids, use_cache=False)[0].flatten(0, 1)[rows]
+        how = {"use_cache": False} if self._kv_cache is None else self.remembering()
+        return self.shown(ids, **how)[0].flatten(0, 1)[rows]
 
     def carried(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
         """Return the same at each id of a recurrent network that continues from a state."""
@@ -290,7 +304,7 @@ class Stepper:
 
     def _logits(self, new: Tensor, memory: Any) -> tuple[Tensor, Any]:
         network = self._network
-        how = {"past_key_values": memory, "use_cache": True} if network.caches else {"use_cache": False}
+        how = network.remembering(memory) if network.caches else {"use_cache": False}
         values, result = network.shown(new, **({"state": memory} if network.recurrent else how))
         memory = result.state if network.recurrent else result.past_key_values if network.caches else None
         return values[:, -1].float() if network.output is None else network.output.logits(values[:, -1]), memory
