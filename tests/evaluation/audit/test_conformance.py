@@ -82,7 +82,7 @@ def test_in_other_dialects(kind: type[SoundServer], form: str) -> None:
 def test_an_edge_at_512_and_one_that_is_not_there() -> None:
     evidence = failed(audited(EdgeOffByOne(chunk=512), lines(60)))
     assert "1 difference in " in evidence["agreement"]
-    assert "at the edges of chunks of 512 tokens; first token 513, " in evidence["agreement"]
+    assert "at the edges of chunks of 512 tokens; the first: token 513, " in evidence["agreement"]
     assert audited(EdgeOffByOne(chunk=1024), lines(60)).passed  # no prompt is so long
 
 
@@ -171,7 +171,7 @@ def test_a_first_token_without_a_score_is_no_wrong_spelling() -> None:
 
 
 def test_what_is_left_when_the_text_cannot_be_scored() -> None:
-    result = audited(EdgeWithoutScore(chunk=20), lines(5), levels=["coverage", "contamination", "compression"])
+    result = audited(EdgeWithoutScore(), [" ".join(lines(9))], levels=["coverage", "contamination", "compression"])
     reasons = {check.level: check.evidence for check in result.checks if check.verdict == NOT_CHECKED}
     assert reasons["contamination"] == "the audit ended before it, at what failed"
     assert reasons["compression"].startswith("a server tells the log-probabilities of the text's tokens")

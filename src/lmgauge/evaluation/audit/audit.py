@@ -11,6 +11,7 @@ from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.audit.causality import Memory, beginning, check_causality, check_copy, untouched_copy
 from lmgauge.evaluation.audit.checks import LEVELS, NOT_ASKED_FOR, Audit, Check, by_level, judge
 from lmgauge.evaluation.audit.compression import check_compression
+from lmgauge.evaluation.audit.conformance import Conformance
 from lmgauge.evaluation.audit.coverage import Coverage
 from lmgauge.evaluation.audit.normalization import LEVEL as NORMALIZATION
 from lmgauge.evaluation.audit.normalization import SUMS, check_normalization
@@ -64,7 +65,6 @@ def check_contamination(
 
 _SAMPLE_BYTES = 100_000
 _BATCH_BYTES = 30_000
-_COMPARED_WITH_COPY = 200
 _SHOWN_EVERY = 4096
 _OF_WHOLE_SEGMENTS = ("causality", "compression")
 _GIVEN_TEXT = "the text has given text in it, which this level does not show: audit the model on the text without --given"
@@ -87,7 +87,7 @@ def audit(
     # model: any object with `vocabulary`, `tokenizer`, `score(segments)` and `log_distribution(context_ids)`, as it is
     # before it has scored the text: what it learned from the text earlier can no longer be seen. It may state a `tolerance`
     # (nats) within which its rows repeat, else 0, and a `context_policy`, else `sentence`.
-    framed, server = model.context_policy.unit == "conversation", model.served_by
+    framed = model.context_policy.unit == "conversation"
     of_whole = set(_OF_WHOLE_SEGMENTS) if framed or (isinstance(corpus, Corpus) and corpus.boundary) else set()
     levels, exhaustive, seed = set(settings.levels) - of_whole, settings.exhaustive, settings.seed
     subject = Subject(model, threads, settings.sum_tolerance)
@@ -100,13 +100,14 @@ def audit(
         if levels - {"contamination"}:
             blocks: Iterator[Segments] = iter(corpus)
             first, texts = beginning(subject, blocks)
-            if server is not None and levels & {NORMALIZATION, "causality"}:
-                from lmgauge.evaluation.audit.conformance import Conformance
-
-                checks += Conformance(server, settings, subject.tolerance).checks([text.decode() for text in texts])
+            if subject.served and levels & {NORMALIZATION, "causality"}:
+                checks += Conformance(subject.served.ask, settings, subject.tolerance).checks(
+                    [text.decode() for text in texts]
+                )
+                subject.served.endpoint.close()
                 levels -= {NORMALIZATION, "causality"}
             memory = Memory(subject, texts) if "causality" in levels else None  # before it is shown any of it
-            if server is None or "coverage" in levels:
+            if "coverage" in levels or not subject.served:
                 coverage = _walk(subject, sample, chain(first, blocks))
                 headline = coverage.headline()
                 checks += coverage.checks() if "coverage" in levels else []
@@ -119,29 +120,24 @@ def audit(
         if "contamination" in levels:
             say_progress("looking for training text")
             checks.append(check_contamination(overlap, settings.max_overlap))
-        if "compression" in levels and server is None:
+        if "compression" in levels and not subject.served:
             compressed = sample.segments(None if exhaustive else settings.compression_bytes)
             checks += check_compression(subject, compressed, sample.whole)
         if memory is not None:
             say_progress("asking again what was asked before the text was shown")
             copy = untouched() if untouched is not None else copied
             other = copy if isinstance(copy, str) else Subject(copy, threads, settings.sum_tolerance)
-            few_events = min(settings.contexts, _COMPARED_WITH_COPY)
-            checks += [
-                check_copy(other, subject, sample.contexts(sample.spread()), wanted=few_events, seed=seed),
-                memory.check(),
-            ]
+            checks += [check_copy(other, subject, sample.contexts(sample.spread()), settings), memory.check()]
     except ProbabilityError as error:
         checks.append(judge(NORMALIZATION, SUMS, bad=f"{error}."))
     except ModelFileError as error:
-        if server is None or getattr(error, "status", -1) < 0:  # the model, or nobody, answered
+        if not subject.served or getattr(error, "status", -1) < 0:  # nobody answered
             raise
         checks.append(judge("coverage", "segments", bad=f"The text could not be scored to its end: {error}."))
-    text = corpus.report.sha256 if isinstance(corpus, Corpus) else ""
-    fingerprints = {"model": model.fingerprint, "text": text}
+    fingerprints = {"model": model.fingerprint, "text": corpus.report.sha256 if isinstance(corpus, Corpus) else ""}
     stated = {"tolerance": subject.tolerance, "context": subject.context, "fingerprints": fingerprints}
     reasons = dict.fromkeys(LEVELS, NOT_ASKED_FOR) | dict.fromkeys(levels, _BROKEN_OFF)
-    reasons |= dict.fromkeys(levels & {"compression"} if server else (), _NOT_SHOWN)
+    reasons |= dict.fromkeys(levels & {"compression"} if subject.served else (), _NOT_SHOWN)
     reasons |= dict.fromkeys(of_whole & set(settings.levels), _TURNS if framed else _GIVEN_TEXT)
     return Audit(name or subject.label, by_level(checks, reasons), settings.to_dict() | stated, **headline)
 

@@ -124,7 +124,7 @@ class Coverage:
     """Reads every row of a table, beside the text."""
 
     def __init__(self, subject: Subject | None, unit: str, policy: ContextPolicy | None = None) -> None:
-        self._subject, self._unit = None if subject is None or subject.model.served_by else subject, unit
+        self._subject, self._unit = None if subject is None or subject.served else subject, unit
         self._policy = policy or (ContextPolicy() if subject is None else subject.model.context_policy)
         self._scored = Denominators()
         self._spelling = Spelling(unit, None if subject is None else subject.tokenizer.detokenize)

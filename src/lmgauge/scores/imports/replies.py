@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.option_numbers import number
@@ -60,6 +60,15 @@ class PromptTokens:
         # Some continue until a character is whole, and some do not show the last.
         tried = dict.fromkeys((extra, max(0, extra - 1), *range(_MOST_ADDED + 1)))
         return [count for count in tried if count <= len(self.pieces)]
+
+
+class Answer(NamedTuple):
+    """What a server said of a text."""
+
+    text: str
+    tokens: PromptTokens
+    laid: LoggedSegment  # those of the tokens that are the text's
+    size: int  # of the prompt: its tokens, with those that the server set before it, without those that it wrote
 
 
 def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:

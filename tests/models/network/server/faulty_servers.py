@@ -340,7 +340,7 @@ FAULTS: list[tuple[type[SoundServer], str, str]] = [
     (EdgeOffByOne, "agreement", "at the edges of chunks of 64 tokens"),
     (EdgeWithoutScore, "replies", "gives no log-probability for token 64"),
     (EdgeLeftOut, "replies", "no token for .*, which the prompt has before"),
-    (EdgesMoveWithLoad, "load", "at the edges of chunks of 64 tokens; first token 65 with 8 at once"),
+    (EdgesMoveWithLoad, "load", "at the edges of chunks of 64 tokens; the first: token 65 with 8 at once"),
     (LongWithoutScores, "replies", "answers without log-probabilities; .*, about prompts of up to .* tokens"),
     (LoadWithoutScores, "load", "with 8 at once: gives no log-probability for token 2"),
     (LoadMoves, "load", "by up to 0.[34].* nats .*, in .* places .* with 8 at once"),

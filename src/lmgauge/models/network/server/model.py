@@ -87,7 +87,7 @@ def _segments(count: int) -> str:
 
 def _unknown() -> UsageError:
     return UsageError(
-        "the vocabulary of a model on a server is not known; what needs it (mixtures, audits, divergence, sampling) needs "
+        "the vocabulary of a model on a server is not known; what needs it (mixtures, divergence, sampling) needs "
         "the model itself: -m FOLDER or -m FILE.gguf"
     )
 
@@ -193,7 +193,7 @@ class CompletionsModel(ScoresStrings):
         # context_ids: uint32 [n].
         raise UsageError(
             f"{self.label}: a server tells the log-probabilities of the text's own tokens, not of the whole vocabulary; "
-            "audits, divergence, sampling, entropy and rank need the model itself: -m FOLDER or -m FILE.gguf"
+            "divergence, sampling, entropy and rank need the model itself: -m FOLDER or -m FILE.gguf"
         )
 
     def to_dict(self) -> dict[str, Any]:

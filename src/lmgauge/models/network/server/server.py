@@ -13,10 +13,10 @@ from itertools import accumulate
 from pathlib import PurePath
 from typing import Any, Literal
 
-from lmgauge.base.errors import UsageError
-from lmgauge.models.network.server.http import Endpoint, ServerError
+from lmgauge.base.errors import ModelFileError, UsageError
+from lmgauge.models.network.server.http import NOBODY, Endpoint, ServerError
 from lmgauge.scores.imports.log import LoggedSegment, printable
-from lmgauge.scores.imports.replies import PromptTokens, ReplyError, read_echo, read_prompt_logprobs
+from lmgauge.scores.imports.replies import Answer, PromptTokens, ReplyError, read_echo, read_prompt_logprobs
 from lmgauge.scores.imports.token_alignment import fit, without_bos
 from lmgauge.scores.spans import Piece, approximate, left_out, place
 from lmgauge.scores.special_tokens import is_special
@@ -70,6 +70,18 @@ class Server:
         by_index = {str(choice.get("index")): choice for choice in choices if isinstance(choice, Mapping)}
         parts = [reply | {"choices": [by_index.get(str(i))], "usage": None} for i in range(len(texts))]  # usage: of all
         return list(map(self._read, parts if len(texts) > 1 else [reply], texts))
+
+    def ask(self, texts: Sequence[str], **changed: Any) -> list[Answer | ModelFileError]:
+        """Return what is said of texts that go out in one request; raises ServerError where nobody answers."""
+        before, added = self.before, changed.get("max_tokens", _ADDED)
+        try:
+            said = self.answers([before + text for text in texts], **changed)
+            laid = [locate(own, text.encode(), before.encode(), added) for own, text in zip(said, texts, strict=True)]
+        except ServerError as error:
+            if error.status == NOBODY:
+                raise
+            return [ServerError(str(error).partition("; ")[0], error.status)] * len(texts)
+        return [Answer(*one, len(one[1].pieces) - one[2].generated[0]) for one in zip(texts, said, laid, strict=True)]
 
     def _read(self, reply: Mapping[str, Any], text: str) -> PromptTokens:
         try:
