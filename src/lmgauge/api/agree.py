@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,6 @@ from lmgauge.base.option_numbers import Count, Natural
 from lmgauge.settings import ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.runs import Run
     from lmgauge.results import AgreementSeries, EngineAgreement, Evaluation
 
 Operand = Union[Model, "Evaluation"]
@@ -79,6 +79,8 @@ def agree(
     """
     from lmgauge.base.temporaries import scratch_folder
     from lmgauge.evaluation.agreement.agree import agree as _agree
+    from lmgauge.evaluation.other_batches import score_again
+    from lmgauge.evaluation.runs import open_run
 
     if not (isinstance(band, tuple) and len(band) == 2 and 0 < band[0] <= 1 <= band[1]):
         raise UsageError(f"band must be two ratios around 1, as in (0.9, 1.1) or --band 0.9..1.1; got {band!r}")
@@ -93,29 +95,23 @@ def agree(
         if asked:
             corpus = inputs.text_of(known, text, reading.document) if runs else inputs.corpus_of(text or (), reading)
         made = "" if floor is None else "another run of the first"
-        for name in (name for name in operands if name not in runs):
+        for name, operand in operands.items():
+            if name in runs:
+                continue
+            called = os.fspath(operand) if isinstance(operand, PATHS) else operand.label
             corpus = corpus or next((one for run in known if (one := run.corpus()) is not None), None)
             if corpus is None:
-                called = operands[name] if isinstance(operands[name], PATHS) else operands[name].label
                 raise UsageError(f"{called} is a model, and needs a text to score: name it (--text)")
-            (model,), (label,) = inputs.named_models(operands[name], scoring, corpus)
+            (model,), (label,) = inputs.named_models(operand, scoring, corpus)
             corpus = inputs.followed([model], corpus, scoring, by_group=False)
-            runs[name] = inputs.scored(model, label, corpus, work / name, scoring, threads)
+            runs[name] = replace(inputs.scored(model, label, corpus, work / name, scoring, threads), path=Path(called))
             if name == "a" and floor is None:
-                runs["floor"], made = _again(model, label, corpus, work / "floor.parquet", threads)
+                made = f"{label} again, {score_again(model, corpus, work / 'floor.parquet', threads)}"
+                runs["floor"] = replace(open_run(work / "floor.parquet"), name=f"{label} again")
         return _agree(
             runs["a"], runs["b"], runs.get("floor"), corpus, band=band, examples=examples, floor_from=made,
             documents_of_text=reading.document is not None,
         )  # fmt: skip
-
-
-def _again(model: Any, name: str, corpus: Any, path: Path, threads: int | None) -> tuple[Run, str]:
-    # The score table of a model once more, in other batches, and how that was.
-    from lmgauge.evaluation.other_batches import score_again
-    from lmgauge.evaluation.runs import open_run
-
-    how = score_again(model, corpus, path, threads)
-    return replace(open_run(path), name=f"{name} again"), f"{name} again, {how}"
 
 
 @verb
@@ -160,8 +156,6 @@ def agree_series(
         if isinstance(pair, PATHS) or len(pair) not in (2, 3):
             raise UsageError(f"pair {name}: give two runs, or three with the noise floor: {name}=A,B or {name}=A,B,FLOOR")
     said: dict[str, Any] = {"text": text, "band": band, "examples": examples, "threads": threads}
-    made = [
-        agree(one[0], one[1], floor=one[2] if len(one) > 2 else None, reading=reading, scoring=scoring, **said)
-        for one in pairs.values()
-    ]
-    return AgreementSeries(tuple(made), tuple(map(str, pairs)))
+    said |= {"reading": reading, "scoring": scoring}
+    made = {str(name): agree(*pair[:2], floor=pair[2] if len(pair) > 2 else None, **said) for name, pair in pairs.items()}
+    return AgreementSeries(tuple(replace(one, label=name) for name, one in made.items()))

@@ -106,6 +106,7 @@ def compare(
 
     Shell:
         lmgauge compare run-kn5/ run-wb5/
+        lmgauge compare -m small/ -m large/ texts/*.txt --until decided
         lmgauge compare --recipe small=s1/,s2/,s3/ --recipe large=l1/,l2/,l3/
 
     Example:

@@ -194,8 +194,11 @@ Corpora
 Compare
   compare [runs.compare]: Check whether results may be compared and whether their difference is real.
     guesses: bootstrap diff paired significance
-    verbs: compare_recipes cli.runs.check cli.runs.compared
-    show: text train
+    verbs: compare_recipes decide cli.runs.check cli.runs.compared
+    show: text train field document context device
+    hide: seed
+    without: {OF_EVALUATION} id group given boundary keep
+    metavars: runs=RUN...|TEXT..., output=FILE
   divergence [models_and_texts.divergence]: Measure how far models' predictions are from those of a base.
     guesses: js jsd kl kl-divergence kld
     verbs: save_base cli.models_and_texts.diverged

@@ -11,7 +11,7 @@ import click
 
 from lmgauge.api.inputs import PathLike
 from lmgauge.base.choices import ComparedMetric
-from lmgauge.cli.derive import Call
+from lmgauge.cli.derive import Call, fields_of
 from lmgauge.cli.say import say, say_where
 
 if TYPE_CHECKING:
@@ -61,12 +61,25 @@ def _with_page(call: Call, runs: Sequence[str]) -> tuple[Overview, tuple[str, Do
 
 def compare(call: Call) -> None:
     """Print the comparisons of runs or of recipes, and fail where they may not be made."""
+    from lmgauge.api.decide import decide
+    from lmgauge.api.verdicts import compare as verb
     from lmgauge.api.verdicts import compare_recipes
 
     if call["recipes"]:
         call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")
         call.answer(call(compare_recipes, recipes=_by_name("--recipe", call["recipes"], "A=run1,run2,run3")))
         return
+    if call["models"]:
+        call.refuse(
+            ("text", "train", "plan", "examples", "details", "strict", "metric"),
+            "is for RUNS; with -m the TEXT stands alone",
+        )
+        decision = call(decide, text=call["runs"] or call.piped_text())
+        call.answer(decision)
+        if decision.interrupted:
+            call.context.exit(130)
+        return
+    call.refuse(fields_of(decide) - fields_of(verb) - {"document"}, "is for models: name two (-m) and their TEXT")
     page = None
     if call.html is None or len(call["runs"]) < 2:
         comparisons = call()
@@ -125,7 +138,7 @@ def agree(call: Call) -> None:
         raise click.UsageError("name two engines, A and B: run folders, score tables, models or servers")
     else:
         result = call()
-    call.answer(result)
+    call.answer(result, page=("Do the engines agree?", None))
     call(gate, result=result)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.results import ROUNDING, Comparison, Comparisons, Difference
+from lmgauge.evaluation.comparison.until import Decision
 from lmgauge.numerics.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
 from lmgauge.numerics.lower_bound import LowerBound
@@ -221,6 +222,47 @@ def examples_of(comparison: Comparison) -> doc.Document:
         ("Segments where {} wins most", comparison.segments_won),
     )
     return tuple(block for title, those in examples for block in example_blocks(title.format(names[1]), those, names))
+
+
+# -- until it is decided -------------------------------------------------------------------------------------------------
+def decision_blocks(decisions: Sequence[Decision]) -> Iterator[doc.Block]:
+    """Yield which of two models is better, at how many documents that was decided, and the figures."""
+    for one in decisions:
+        yield doc.Heading(f"{one.second} compared with {one.first}")
+        yield doc.Verdict("unknown" if one.verdict == "undecided" else "good", " ".join(_decided(one)))
+        first, second, gap, between = _cells(one.difference)
+        yield doc.Table((
+            doc.labels("figure", [TITLES[one.difference.metric]]),
+            doc.Column(one.first, [first]),
+            doc.Column(one.second, [second]),
+            doc.Column("difference", [gap], 2),
+            doc.Column("at every look", [between], 1),
+        ))  # fmt: skip
+        yield from doc.notes(
+            [
+                "'At every look' is a 96 % interval that holds at all looks together. The models are taken to differ from "
+                "document to document as a normal curve does.",
+                _ABOUT,
+            ]
+        )
+
+
+def _decided(one: Decision) -> Iterator[str]:
+    share = percent(one.documents / one.total_documents, 0)
+    scored = f"{one.documents:,} of {one.total_documents:,} documents ({share})"
+    if one.verdict == "undecided":
+        yield f"{'Interrupted' if one.interrupted else 'Not decided'} after {scored}."
+    elif one.verdict == "equal":
+        yield f"Decided after {scored}: the two are alike within {percent(one.margin or 0.0)}."
+    else:
+        yield f"Decided after {scored}: {one.first if one.verdict == 'first' else one.second} is better."
+    if one.interrupted:
+        yield "The same command goes on from there, if it has an output (-o)."
+    if one.p_value is not None:
+        yield f"The text is used up: the paired test of all documents has {p_equals(one.p_value)} (below 0.01 decides)."
+        if one.exact is not None:
+            _, between = change_cells(1.0, one.exact, perplexity=one.difference.metric == "perplexity")
+            yield f"95 % interval of the difference, for one look: {in_words(between)}."
 
 
 # -- three models or more -----------------------------------------------------------------------------------------------

@@ -101,9 +101,7 @@ def audit(
             blocks: Iterator[Segments] = iter(corpus)
             first, texts = beginning(subject, blocks)
             if subject.served and levels & {NORMALIZATION, "causality"}:
-                checks += Conformance(subject.served.ask, settings, subject.tolerance).checks(
-                    [text.decode() for text in texts]
-                )
+                checks += Conformance(subject.served.ask, settings, subject.tolerance).checks(texts)
                 subject.served.endpoint.close()
                 levels -= {NORMALIZATION, "causality"}
             memory = Memory(subject, texts) if "causality" in levels else None  # before it is shown any of it

@@ -86,8 +86,9 @@ class Conformance:
         self._request, self._settings, self._tolerance = ask, settings, tolerance
         self._limit, self._requests, self._wrong = _MOST_TOLERANCES * tolerance, 0, Fault()
 
-    def checks(self, texts: Sequence[str]) -> list[Check]:
+    def checks(self, segments: Sequence[bytes]) -> list[Check]:
         """Ask, compare, and return the verdicts."""
+        texts = [segment.decode() for segment in segments]
         exhaustive, most = self._settings.exhaustive, self._settings.contexts
         few = drawn([*filter(None, texts)], most if exhaustive else min(most, MOST_PROMPTS), self._settings.seed)
         short, long = self._sound([text[:_SHORT] for text in few]), "\n".join(texts)[: _LONGEST if exhaustive else _LONG]
