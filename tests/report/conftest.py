@@ -207,8 +207,8 @@ def agreement() -> lmgauge.results.EngineAgreement:
     """Two engines whose names and tokens try to drive a terminal."""
     interval = Interval(0.01, 0.02, 0.95, "jackknife", "documents", 9)
     cut = PairSlices("position in the segment (events)", tuple(PairSlice(x, 5, 0.01, 0.0, 0.1) for x in (HOSTILE, LONG)))
-    values = [Figure(0.015, interval)] * 10
-    figures = PairFigures(10, *values, 0.1, {"0": -0.1, "100": 0.1}, (0, 0), ((0.0, 2), (0.0625, 8)), (cut,))
+    values = [Figure(0.015, interval)] * 11
+    figures = PairFigures(10, *values, {"0": -0.1, "100": 0.1}, (0, 0), ((0.0, 2), (0.0625, 8)), (cut,))
     worst = WorstEvent(3, 4, -1.0, -1.1, -0.1, HOSTILE, LONG, HOSTILE)
     of = {"segments": 2, "missing": ((0, 0),), "independence": LONG, "signature": HOSTILE}
     return lmgauge.results.EngineAgreement(

@@ -114,39 +114,27 @@ def agree(
         )  # fmt: skip
 
 
-@verb
-def agree_series(
-    pairs: Mapping[str, Sequence[Operand]],
-    *,
-    text: Text | None = None,
-    band: tuple[float, float] = (0.9, 1.1),
-    examples: Natural = 5,
-    threads: Count | None = None,
-    reading: ReadingOptions = ReadingOptions(),
-    scoring: ScoringOptions = ScoringOptions(),
-    **fields: Any,
-) -> AgreementSeries:
-    """Measure how far apart engines are for several pairs, such as the checkpoints of a training: a curve.
+def agree_series(pairs: Mapping[str, Sequence[Operand]], **options: Any) -> AgreementSeries:
+    """Measure how far apart engines are for several pairs, such as the checkpoints of a training: `lmgauge agree --pair`.
 
     Args:
-        pairs: several pairs instead of A and B, in order: NAME=A,B or NAME=A,B,FLOOR, each in its own option.
-        text: as of `agree`, which has the other keywords.
-        band: LOW..HIGH.
-        examples: tokens to show.
-        threads: threads to score with.
-        reading: how the text is read.
-        scoring: how models score.
-        fields: those of `reading` and `scoring`, by name.
+        pairs: A and B by the name of each pair, in order; or A, B and the noise floor.
+        options: keywords of `agree`, for all pairs.
+
+    Returns:
+        The pairs in order, which make a curve.
 
     Raises:
+        InputError: as `agree`.
+        ModelFileError: as `agree`.
         UsageError: there is no pair, or one does not have two or three members.
 
     Example:
         >>> from lmgauge import Corpus, train
         >>> text = Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"] * 3)
         >>> one, two, three = (train("witten-bell", text, order=order) for order in (1, 2, 3))
-        >>> len(agree_series({"1": (one, two), "2": (two, three)}, text=text))
-        2
+        >>> [pair.label for pair in agree_series({"1": (one, two), "2": (two, three)}, text=text)]
+        ['1', '2']
     """
     from lmgauge.evaluation.agreement.results import AgreementSeries
 
@@ -155,7 +143,5 @@ def agree_series(
     for name, pair in pairs.items():
         if isinstance(pair, PATHS) or len(pair) not in (2, 3):
             raise UsageError(f"pair {name}: give two runs, or three with the noise floor: {name}=A,B or {name}=A,B,FLOOR")
-    said: dict[str, Any] = {"text": text, "band": band, "examples": examples, "threads": threads}
-    said |= {"reading": reading, "scoring": scoring}
-    made = {str(name): agree(*pair[:2], floor=pair[2] if len(pair) > 2 else None, **said) for name, pair in pairs.items()}
-    return AgreementSeries(tuple(replace(one, label=name) for name, one in made.items()))
+    made = (agree(pair[0], pair[1], floor=pair[2] if len(pair) > 2 else None, **options) for pair in pairs.values())
+    return AgreementSeries(tuple(replace(one, label=str(name)) for name, one in zip(pairs, made, strict=True)))

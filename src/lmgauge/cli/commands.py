@@ -209,11 +209,11 @@ Compare
     metavars: candidate=CANDIDATE... [TEXT]..., top_k=K[,K...], output=DIR
   agree [runs.agree]: Check whether two engines give the same tokens the same log-probabilities.
     guesses: engines mismatch logprobs parity rollout
-    verbs: agree_series cli.runs.gate
-    arguments: a b
+    verbs: cli.runs.engines
+    arguments: engines
     show: document device
-    without: {OF_EVALUATION} group id keep
-    metavars: a=A, b=B, pairs=NAME=A,B[,FLOOR]
+    without: {OF_EVALUATION} a b group id keep
+    metavars: engines=A B, pairs=NAME=A,B[,FLOOR]
   correlate = tasks.correlate_tables: Check whether better language models get better task scores.
     guesses: correlation pearson spearman
     show: x y system log_x

@@ -15,7 +15,6 @@ from lmgauge.cli.derive import Call, fields_of
 from lmgauge.cli.say import say, say_where
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.agreement.results import AgreementSeries, EngineAgreement
     from lmgauge.evaluation.comparison.results import Comparisons
     from lmgauge.evaluation.overview import Overview
     from lmgauge.report.blocks import Document
@@ -129,27 +128,30 @@ def _by_name(option: str, groups: Iterable[str], example: str) -> dict[str, list
 
 def agree(call: Call) -> None:
     """Print how far two engines are apart, or several pairs; fail where asked."""
+    from lmgauge.api.agree import agree as verb
     from lmgauge.api.agree import agree_series
 
     if call["pairs"]:
-        call.refuse(("a", "b", "floor"), "does not go with --pair, which names all of a pair: NAME=A,B,FLOOR")
-        result = call(agree_series, pairs=_by_name("--pair", call["pairs"], "100=a100.parquet,b100.parquet"))
-    elif call["b"] is None:
+        call.refuse(("engines", "floor"), "does not go with --pair, which names all of a pair: NAME=A,B,FLOOR")
+        chosen = {name: value for name, value in call.values.items() if name in fields_of(verb)}
+        result: Any = agree_series(_by_name("--pair", call["pairs"], "100=a100.parquet,b100.parquet"), **chosen)
+    elif len(call["engines"]) != 2:
         raise click.UsageError("name two engines, A and B: run folders, score tables, models or servers")
     else:
-        result = call()
+        result = call(**dict(zip(("a", "b"), call["engines"], strict=True)))
     call.answer(result, page=("Do the engines agree?", None))
-    call(gate, result=result)
+    for pair in (result if call["pairs"] else [result]) if call["strict"] else ():
+        pair.require()
 
 
-def gate(*, result: EngineAgreement | AgreementSeries, strict: bool = False) -> None:
-    """Fail where engines do not agree.
+def engines(engines: Sequence[PathLike] = (), *, pairs: Sequence[str] = (), strict: bool = False) -> None:
+    """Hold what only the command has.
 
     Args:
+        engines: A and B.
+        pairs: a pair instead of A and B: NAME=A,B or NAME=A,B,FLOOR; several, in order, make a curve.
         strict: exit with 1 unless the engines agree within the noise floor.
     """
-    for pair in (result if isinstance(result, Sequence) else [result]) if strict else ():
-        pair.require()
 
 
 def audit(call: Call) -> None:

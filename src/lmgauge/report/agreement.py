@@ -8,7 +8,7 @@ from lmgauge.base.result_list import columns_of
 from lmgauge.evaluation.agreement.results import AgreementSeries, EngineAgreement, PairFigures, PairSlices
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.report import blocks as doc
-from lmgauge.report.divergence import percentile
+from lmgauge.report.divergence import figure_row, percentile
 from lmgauge.report.formats import counted, in_words, listed, p_equals
 
 _COLUMNS = columns_of(PairFigures)
@@ -59,7 +59,7 @@ def _answer(agreement: EngineAgreement) -> str:
         return f"{two}: {size}. Fewer than six documents or segments are too little to test: {remedy}."
     if not agreement.beyond:
         how = f"within the {_FLOOR}" if agreement.p_values else "up to the rounding of float32"
-        return f"{two} agree {how}: {size}, the largest |Δ| {_said(figures.largest)}."
+        return f"{two} agree {how}: {size}, the largest |Δ| {_said(figures.largest.value)}."
     clear = [name for name, p_value in agreement.p_values.items() if p_value < SIGNIFICANT]
     if not clear:
         why = "zero probabilities that it does not have" if any(figures.zeros) else "and it has no differences at all"
@@ -69,29 +69,20 @@ def _answer(agreement: EngineAgreement) -> str:
 
 
 def _figures(agreement: EngineAgreement) -> doc.Table:
-    def cells(figures: PairFigures) -> list[doc.Cell]:
-        values = [(own, getattr(figures, name).value) for name, own in _COLUMNS.items()]
-        shown = [doc.Number(None if v is None else own.scale * v, own.digits, own.form) for own, v in values]
-        return [*shown, doc.Number(figures.largest, 2, "figures")]
-
     band, p_values = f"[{agreement.band[0]:g}, {agreement.band[1]:g}]", agreement.p_values
-    intervals = [
-        doc.between(getattr(agreement.figures, name).interval, own.digits, own.form, own.scale)
-        for name, own in _COLUMNS.items()
+    sides = [
+        list(zip(*(figure_row(own, getattr(one, name), band=band) for name, own in _COLUMNS.items()), strict=True))
+        for one in (agreement.figures, agreement.floor)
+        if one is not None
     ]
-    columns = [
-        doc.labels("figure", [*(own.title.format(band=band) for own in _COLUMNS.values()), "largest |Δ|, nats"]),
-        doc.Column("value", cells(agreement.figures)),
-        doc.Column("95 % interval", [*intervals, ""], 1),
-    ]
-    if agreement.floor is not None:
-        columns.append(doc.Column(_FLOOR, cells(agreement.floor)))
-    if p_values:
-        tested = [p_values.get(name) for name in (*_COLUMNS, "")]
-        p = [doc.Number(one, form="p", significant=one < SIGNIFICANT) if one is not None else "" for one in tested]
-        columns.append(doc.Column("p", p))
+    (names, values, intervals), *others = sides
+    columns = [doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1)]
+    columns += [doc.Column(_FLOOR, other[1]) for other in others]
+    if not p_values:
+        return doc.Table(tuple(columns))
+    tested = [doc.Number(p, form="p", significant=p is not None and p < SIGNIFICANT) for p in map(p_values.get, _COLUMNS)]
     note = "p: by exchanging the two in whole documents; sizes may be 1.5 times those of the floor; adjusted for all tests"
-    return doc.Table(tuple(columns), footnotes=(note,) if p_values else ())
+    return doc.Table((*columns, doc.Column("p", tested)), footnotes=(note,))
 
 
 def _sides(agreement: EngineAgreement) -> dict[str, PairFigures]:
@@ -120,8 +111,8 @@ def _slices(agreement: EngineAgreement, slices: PairSlices) -> Iterator[doc.Bloc
     yield doc.Table((*doc.columns(slices.rows), *([] if of_documents else columns)), f"by {slices.name}")
     if not of_documents:
         series = tuple(doc.series(name, labels, [known.get(label) for label in labels]) for name, known in sizes.items())
-        kind: doc.ChartKind = "line" if slices.name.startswith(("position", "length", "probability")) else "bars"
-        name, title = slices.name.split(" (")[0].replace(" ", "-"), f"Mean |Δ log p| by {slices.name}"
+        kind: doc.ChartKind = "line" if slices.name.startswith(("position", "length", "size")) else "bars"
+        name, title = slices.name.split(" ")[0], f"Mean |Δ log p| by {slices.name}"
         yield doc.ChartData(name, title, slices.name, "mean |Δ log p|", "nats", series, kind=kind, better="lower")
 
 
@@ -149,12 +140,10 @@ def series_blocks(series: AgreementSeries) -> doc.Document:
     floor = [None if pair.floor is None else pair.floor.mean_size.value for pair in series]
     columns = (
         doc.labels("pair", labels),
-        doc.labels("compared", [f"{pair.second} / {pair.first}" for pair in series], drop=3),
         _nats(_COLUMNS["mean_size"].title, [size.value for size in sizes]),
         doc.Column("95 % interval", [doc.between(size.interval, 2, "figures") for size in sizes], 1),
         _nats(_FLOOR, floor),
         _nats("outside the band, %", [None if one.value is None else 100 * one.value for one in shares], drop=2),
-        _nats("k3, nats", [pair.figures.k3.value for pair in series], drop=2),
         doc.Column("verdict", states, align="left"),
     )
     curve = [doc.series("the pair", labels, [size.value for size in sizes], [size.interval for size in sizes])]

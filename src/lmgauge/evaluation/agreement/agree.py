@@ -64,12 +64,10 @@ def agree(
     for block, tables in lockstep([run.batches(columns) for run in runs], text, names, complete=False):
         events = np.array([table.segment_events for table in tables])
         fewest, most = events.min(axis=0), events.max(axis=0)
-        missing += np.column_stack(
-            [np.where(events, most - events, 0).sum(axis=1), ((events == 0) & (most > 0)).sum(axis=1)]
-        )
-        for known, numbers in zip(
-            named, [*(table.documents() for table in tables), None if block is None else block.documents], strict=True
-        ):
+        lacks = (events == 0) & (most > 0)
+        missing += np.column_stack([np.where(lacks, 0, most - events).sum(axis=1), lacks.sum(axis=1)])
+        of_text = None if block is None else block.documents
+        for known, numbers in zip(named, [*(table.documents() for table in tables), of_text], strict=True):
             known += [] if numbers is None else [numbers[fewest > 0]]
         first, *others = common_rows(tables)
         for pair, other, run in zip(pairs, others, runs[1:], strict=True):
@@ -125,9 +123,9 @@ def _p_values(pair: PairSums, floor: PairSums, documents: Ints | None) -> dict[s
 def _beyond(figures: PairFigures, floor: PairFigures | None, p_values: Mapping[str, float]) -> bool | None:
     if floor is not None and sum(figures.zeros) > sum(floor.zeros):
         return True
-    if figures.largest <= ROUNDING and not any(figures.zeros):
+    if (figures.largest.value or 0.0) <= ROUNDING and not any(figures.zeros):
         return False
-    if floor is not None and not floor.largest:
+    if floor is not None and not floor.largest.value:
         return True
     return any(p_value < SIGNIFICANT for p_value in p_values.values()) if p_values else None
 

@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -28,14 +27,13 @@ from lmgauge.evaluation.slicing.sums import Cut
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_UNITS, UNKNOWN, ratio_interval, spread_of, sums_by
 from lmgauge.numerics.units import perplexity_ratio_from_nats
-from lmgauge.scores import ScoreBatch
+from lmgauge.scores.table import ScoreBatch, Strings, same_tokens
 from lmgauge.text.segments import Segments
 
 _BITS = 16  # leading bits of a float32: its sign, its exponent and 7 bits of its fraction
 _WORST_DOCUMENTS, _AROUND = 10, 6
-_PROBABILITIES = (1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99)
-_ENDS = [np.format_float_positional(end, trim="-") for end in (0, *_PROBABILITIES, 1)]
-_OF_PROBABILITY = [f"{low} to {high}" for low, high in pairwise(_ENDS)]
+_ENDS = [2.0**power for power in range(-9, 7)]  # of the slices by the size of log p, nats
+_BY_SIZE = [f"below {_ENDS[0]:.2g}", *(f"{end:.2g} to {2 * end:.2g}" for end in _ENDS)]
 _NOTHING = Figure(None, None)
 
 
@@ -51,19 +49,17 @@ def common_rows(batches: Sequence[ScoreBatch]) -> list[ScoreBatch]:
 
 def refuse_other_tokens(first: ScoreBatch, second: ScoreBatch, names: Sequence[str]) -> bool:
     """Refuse tables of other tokens, and return True if both tables have tokens, so that this is known."""
-    both = first, second
-    a, b = (batch.strings.tokens for batch in both)
-    if not (a is b or a == b) or not np.array_equal(first.token_ids, second.token_ids):
-        numbers = {"": -1}  # a table without tokens
-        codes = [np.array([numbers.setdefault(token, len(numbers)) for token in tokens]) for tokens in (a, b)]
-        one, other = (of_string[batch.token_ids] for of_string, batch in zip(codes, both, strict=True))
-        for row in np.flatnonzero((one != other) & (one >= 0) & (other >= 0))[:1].tolist():
+    if Strings([""]) in (first.strings, second.strings):
+        return False
+    if first.strings != second.strings or not np.array_equal(first.token_ids, second.token_ids):
+        for row in np.flatnonzero(~same_tokens(first, second))[:1].tolist():
             segment, place = int(first.row_segments()[row]), int(ranges_by_event([first]).position[row]) + 1
+            own, other = (batch.strings.tokens[batch.token_ids[row]] for batch in (first, second))
             raise InputError(
-                f"{names[1]}: token {place:,} of segment {segment} is {b[second.token_ids[row]]!r}, and in {names[0]} it is "
-                f"{a[first.token_ids[row]]!r}; score the same tokens with both (here one may be missing)"
+                f"{names[1]}: token {place:,} of segment {segment} is {other!r}, and in {names[0]} it is {own!r}; score the "
+                "same tokens with both (here one may be missing)"
             )
-    return any(a) and any(b)
+    return True
 
 
 class PairSums:
@@ -83,12 +79,14 @@ class PairSums:
         if not len(first):
             return
         a, b = first.logprob, second.logprob
-        zeros = np.array([a, b]) == -np.inf
-        finite = ~zeros.any(axis=0)
-        if not finite.all():
+        finite, only = np.isfinite(a) & np.isfinite(b), np.zeros((2, 1), bool)
+        impossible = not finite.all()
+        if impossible:
+            zeros = np.array([a, b]) == -np.inf
+            only = zeros & ~zeros[::-1]  # in the first alone, in the second alone
             a, b = (np.where(finite, values, 0.0) for values in (a, b))
         d = b - a
-        size, outside = np.abs(d), (d < self._band[0]) | (d > self._band[1]) | (zeros[0] != zeros[1])
+        size, outside = np.abs(d), (d < self._band[0]) | (d > self._band[1]) | only.any(axis=0)
         with np.errstate(over="ignore"):
             excess = np.expm1(d) - d
         counted = {"events": np.ones(len(d)), "finite": finite.astype(np.float64), "outside": outside.astype(np.float64)}
@@ -99,14 +97,17 @@ class PairSums:
             self._parts[name].append(np.add.reduceat(column, begins))
         self._parts["largest"].append(np.maximum.reduceat(size, begins))
         self.largest = max(self.largest, float(size.max()))
-        self._zeros += (zeros & ~zeros[::-1]).sum(axis=1)
-        leading = d[finite].astype(np.float32).view(np.uint32) >> np.uint32(32 - _BITS)
+        self._zeros += only.sum(axis=1)
+        leading = (d[finite] if impossible else d).astype(np.float32).view(np.uint32) >> np.uint32(32 - _BITS)
         self._histogram += np.bincount(leading, minlength=1 << _BITS)
         # Sizes as whole numbers of 2^-20 nats and of 2^-50 nats beyond: their sums are exact, in whatever order.
         coarse = np.floor(size * 2.0**20)
         columns = [*counted.values(), coarse, np.floor((size * 2.0**20 - coarse) * 2.0**30)]
         ranges = ranges_by_event([first])
-        for cut in (*self._cuts.of_events(block, first, ranges, spans=bool(len(first.ends))), _by_probability(a)):
+        # Of 3 nats, 0.75 x 2^2, the slice from 2 to 4; a little more, as 0 has no such form.
+        by_size = np.clip(np.frexp(1e-9 - a)[1] + 9, 0, len(_ENDS))
+        cuts = self._cuts.of_events(block, first, ranges, spans=bool(len(first.ends)))
+        for cut in (*cuts, ("size of log p in the first (nats)", _BY_SIZE, by_size)):
             self._add_slices(cut, columns, size)
         self._add_worst(block, first, (a, b), size, ranges.position)
 
@@ -116,7 +117,7 @@ class PairSums:
         labels = max(labels, known, key=len)
         sums.resize((len(labels), len(columns)), refcheck=False)
         largest.resize(len(labels), refcheck=False)
-        runs = np.flatnonzero(np.diff(codes, prepend=-1))
+        runs = np.concatenate(([0], np.flatnonzero(codes[1:] != codes[:-1]) + 1))
         if 8 * len(runs) < len(codes):  # rows that follow each other are of one slice: those are added up first
             codes, columns = codes[runs], [np.add.reduceat(column, runs) for column in columns]
             size = np.maximum.reduceat(size, runs)
@@ -184,7 +185,7 @@ class PairSums:
             perplexity_ratio=k1.mapped(perplexity_ratio_from_nats),
             sequences_outside=ratio(far, np.ones(len(far))).mapped(_share),
             effective_sample_size=_effective(np.where(whole, logs, -np.inf), documents),
-            largest=self.largest,
+            largest=Figure(self.largest, None),
             quantiles=quantiles,
             zeros=(int(self._zeros[0]), int(self._zeros[1])),
             histogram=histogram,
@@ -230,13 +231,6 @@ class PairSums:
 def _slice(label: str, events: float, finite: float, outside: float, size: float, largest: float) -> PairSlice:
     mean = float(size / finite) if finite else None
     return PairSlice(label, int(events), mean, float(outside / events), float(largest))
-
-
-def _by_probability(logprob: Floats) -> Cut:
-    codes = np.zeros(len(logprob), np.int64)
-    for least in np.log(_PROBABILITIES):  # quicker than a search
-        codes += logprob >= least
-    return "probability in the first", _OF_PROBABILITY, codes
 
 
 def _effective(logs: Floats, documents: Ints | None) -> Figure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,16 +53,11 @@ class PairFigures:
     # number (sum w)^2 / sum w^2 of the ratios w as weights (Kish 1965), as a share of the segments
     sequences_outside: Figure = field(metadata=column("sequences outside {band}, %", 2, "figures", scale=100))
     effective_sample_size: Figure = field(metadata=column("effective sample size, %", 4, scale=100))
-    largest: float
+    largest: Figure = field(metadata=column("largest |Δ|, nats", 2, "figures"))
     quantiles: dict[str, float]  # of Δ by percent, nats; each is right within `QUANTILE_WIDTH` of itself
     zeros: tuple[int, int]  # events that only the first, and only the second, gives probability zero
     histogram: tuple[tuple[float, int], ...]  # lower end of each bin of |Δ|, nats, a power of two (0 for what is 0); events
     slices: tuple[PairSlices, ...]
-
-    def items(self) -> Iterator[tuple[str, Figure]]:
-        """Yield the names and values of the figures that have intervals."""
-        for name in columns_of(PairFigures):
-            yield name, getattr(self, name)
 
 
 @dataclass(frozen=True)
@@ -143,10 +137,10 @@ class EngineAgreement(Tabled):
         """Return a row for each figure."""
         pair = {"label": self.label, "first": self.first, "second": self.second}
         return [
-            pair
-            | {"figure": name, "value": figure.value, **interval_columns(figure.interval)}
+            {**pair, "figure": name, "value": getattr(self.figures, name).value}
+            | interval_columns(getattr(self.figures, name).interval)
             | {"floor": self.floor and getattr(self.floor, name).value, "p_value": self.p_values.get(name)}
-            for name, figure in self.figures.items()
+            for name in columns_of(PairFigures)
         ]
 
     def _in_brief(self) -> str:
