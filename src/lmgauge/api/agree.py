@@ -90,11 +90,9 @@ def agree(
         known = list(runs.values())
         for name in chosen(replace(reading, document=None)) if runs else ():
             raise UsageError(f"{name}: the text is read as the runs read it; leave it out")
-        asked = reading.document is not None or text is not None
-        corpus = None
-        if asked:
+        corpus, made = None, ""
+        if text is not None or reading.document is not None:
             corpus = inputs.text_of(known, text, reading.document) if runs else inputs.corpus_of(text or (), reading)
-        made = "" if floor is None else "another run of the first"
         for name, operand in operands.items():
             if name in runs:
                 continue

@@ -57,12 +57,12 @@ def _answer(agreement: EngineAgreement) -> str:
     if agreement.beyond is None:
         remedy = "score more text, or cut it into documents (--document)"
         return f"{two}: {size}. Fewer than six documents or segments are too little to test: {remedy}."
-    if not agreement.beyond:
-        how = f"within the {_FLOOR}" if agreement.p_values else "up to the rounding of float32"
-        return f"{two} agree {how}: {size}, the largest |Δ| {_said(figures.largest.value)}."
     clear = [name for name, p_value in agreement.p_values.items() if p_value < SIGNIFICANT]
+    if not agreement.beyond:
+        how = f"within the {_FLOOR}" if agreement.p_values and not clear else "up to the rounding of float32"
+        return f"{two} agree {how}: {size}, the largest |Δ| {_said(figures.largest.value)}."
     if not clear:
-        why = "zero probabilities that it does not have" if any(figures.zeros) else "and it has no differences at all"
+        why = "which has fewer zero probabilities" if any(figures.zeros) else "which has no differences at all"
         return f"{two} are further apart than the {_FLOOR}, {why}: {size}."
     by, least = listed([_COLUMNS[name].title.removesuffix(", nats") for name in clear]), min(agreement.p_values.values())
     return f"{two} are further apart than the {_FLOOR} by {by} ({p_equals(least)}): {size}."

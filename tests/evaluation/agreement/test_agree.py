@@ -132,7 +132,12 @@ def test_a_floor_without_noise_leaves_room_for_rounding_only(tmp_path: Path) -> 
     assert (made.worst_tokens[0].before, made.worst_tokens[0].token) == ("token0token1token2", "token3")
     impossible = [list(one) for one in a]
     impossible[2][2] = -math.inf
-    assert verdict(tmp_path, impossible, a, a).beyond is True
+    made = verdict(tmp_path, impossible, a, a)
+    assert made.beyond is True
+    assert "which has fewer zero probabilities" in str(made)
+    barely = verdict(tmp_path, [[x - 1e-6 for x in one] for one in a], noisy(a, 17, 1e-9), a)
+    assert barely.beyond is False
+    assert "agree up to the rounding of float32" in str(barely)
 
 
 def test_too_little_text_gives_no_verdict(tmp_path: Path) -> None:
