@@ -202,7 +202,7 @@ def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
 
 TrainingWords = Callable[[Segments], tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]
 
-_KIND_LABELS = ("token", "unseen word (<unk>)", "</s>", "unseen word (spelled)")
+_KIND_LABELS = ("token", "unseen word (<unk>)", "</s>", "unseen word (spelled)", "framing of a turn")
 _LONGEST_NGRAM = 16
 CONTEXT_STARTS = (0, *POSITION_STARTS)
 
