@@ -432,11 +432,17 @@ def test_two_models_until_it_is_decided(made: Path, tmp_path: Path) -> None:
         (("-m", "kn", "-m", "wb", "other.txt", "--document", "segment"), "fewer than 7 documents decide nothing"),
         (("-m", "kn", "-m", "wb", "test.txt", "--margin", "1"), "margin must be a number from above 0 to below 1"),
         (("-m", "kn", "-m", "wb", "test.txt", "--plan", "1%"), "--plan is for RUNS"),
+        (("-m", "kn", "-m", "wb", "--text", "test.txt"), "--text is for RUNS"),
+        (("--target", "3.28"), "--target is about the runs of one recipe"),
+        (("--recipe", "a=RUN", "--target", "3.28"), "a target needs two run folders or more"),
+        (("--recipe", "a=RUN,RUN", "--target", "3.28"), "they are the same model, not two seeds"),
+        (("--recipe", "a=RUN,RUN", "--target", "3.28", "--margin", "1%"), "--margin does not go with --target"),
         (("run-kn", "run-wb", "--margin", "1%"), "--margin is for models"),
         (("run-kn", "run-wb", "--plan", "0"), "plan must be a number from above 0 to below 1"),
         (("-m", "kn", "-m", "wb", "-", "--document", "segment"), "save it in a file first"),
     ],
 )
 def test_what_decides_nothing_is_refused(made: Path, options: tuple[str, ...], message: str) -> None:
-    paths = [str(made / one) if (made / one).exists() else one for one in options]
+    paths = [one.replace("RUN", str(made / "run-kn")) for one in options]
+    paths = [str(made / one) if (made / one).exists() else one for one in paths]
     assert message in refused("compare", *paths)

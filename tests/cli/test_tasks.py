@@ -61,7 +61,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def chinese(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return made(tmp_path_factory.mktemp("chinese"), "zh-Hant", 12)
+    return made(tmp_path_factory.mktemp("chinese"), "zh-Hant", 6)
 
 
 def sacrebleu(*arguments: object) -> Any:
@@ -141,12 +141,10 @@ def marked(texts: dict[str, Path], folder: Path, *names: str) -> dict[str, Path]
     return texts | {name: folder / f"{name}.txt" for name in names}
 
 
-@pytest.mark.parametrize(("metric", "options", "theirs"), GRID, ids=[" ".join([m, *o]) for m, o, _ in GRID])
-def test_a_byte_order_mark_counts_as_in_sacrebleu(
-    texts: dict[str, Path], tmp_path: Path, metric: str, options: list[str], theirs: list[str]
-) -> None:
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
+def test_a_byte_order_mark_counts_as_in_sacrebleu(texts: dict[str, Path], tmp_path: Path, metric: str) -> None:
     for names in (("a", "c"), ("ref",), ("ref", "b")):
-        mine, peers = both(marked(texts, tmp_path, *names), metric, options, theirs, 1)
+        mine, peers = both(marked(texts, tmp_path, *names), metric, [], [], 1)
         assert mine == peers
 
 

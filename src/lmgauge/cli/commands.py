@@ -149,7 +149,7 @@ Measure
     show: levels contexts max_overlap exhaustive seed field context device
     without: {OF_SEGMENTS} {OF_EVALUATION} run
     metavars: what=TEXT...|RUN
-  overlap [overlap.overlap]: Find test text inside training text.
+  overlap [corpora.overlap]: Find test text inside training text.
     guesses: contamination decontaminate dedup leak
     arguments: train
     show: overlap_unit n fold passages field
@@ -173,14 +173,14 @@ Measure
     metavars: reference=MODEL
 
 Corpora
-  filter = filter_documents [filter.documents]: Keep the documents that models find likely, and add score columns.
+  filter = filter_documents [corpora.documents]: Keep the documents that models find likely, and add score columns.
     guesses: ccnet drop keep prefilter
     show: field lines by max_perplexity min_perplexity keep buckets min_bytes workers threads
     metavars: model=[NAME=]MODEL, keep=pA..pB
-  score = score_documents [filter.documents]: Add score columns to each document.
+  score = score_documents [corpora.documents]: Add score columns to each document.
     show: field lines by workers threads
     metavars: model=[NAME=]MODEL
-  percentiles = learn_percentiles [filter.percentiles]: Learn the percentiles of perplexity for a filter.
+  percentiles = learn_percentiles [corpora.percentiles]: Learn the percentiles of perplexity for a filter.
     guesses: cutoffs quantiles thresholds
     show: field lines by group workers threads
     without: shard
@@ -251,9 +251,9 @@ Tasks
     {_SYSTEMS}
 
 Tools
-  quickstart = cli.quickstart.quickstart [quickstart.show]: Train and evaluate four models on bundled text.
+  quickstart = cli.tools.quickstart [tools.show]: Train and evaluate four models on bundled text.
     without: html
-  doctor [doctor.doctor]: Check the installation and show what is missing.
+  doctor [tools.doctor]: Check the installation and show what is missing.
     guesses: diagnostics env environment install selfcheck version versions
     without: html
   info: Show what is in a model, or in a run.
@@ -265,7 +265,7 @@ Tools
     guesses: arpa export
     show: trie quantize
     without: json html
-  calc [calc.calc]: Compute perplexity, cross-entropy and bits from the probabilities of events.
+  calc [tools.calc]: Compute perplexity, cross-entropy and bits from the probabilities of events.
     guesses: bits entropy calculate
     verbs: report.calc.blocks
     without: html

@@ -64,14 +64,20 @@ def compare(call: Call) -> None:
     from lmgauge.api.verdicts import compare as verb
     from lmgauge.api.verdicts import compare_recipes
 
+    if call["target"] is not None:
+        call.refuse(call.values.keys() - {"recipes", "target", "threads"}, "does not go with --target")
+        recipes = _by_name("--recipe", call["recipes"] or (), "A=run1,run2,run3")
+        if len(recipes) != 1:
+            raise click.UsageError("--target is about the runs of one recipe: --recipe mine=run1,run2,run3 --target 3.28")
+        call.answer(call(decide, models=next(iter(recipes.values()))))
+        return
     if call["recipes"]:
         call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")
         call.answer(call(compare_recipes, recipes=_by_name("--recipe", call["recipes"], "A=run1,run2,run3")))
         return
     if call["models"]:
         call.refuse(
-            ("text", "train", "plan", "examples", "details", "strict", "metric"),
-            "is for RUNS; with -m the TEXT stands alone",
+            fields_of(verb, check, compared) - fields_of(decide) - {"runs"} | {"text"}, "is for RUNS, not for models"
         )
         decision = call(decide, text=call["runs"] or call.piped_text())
         call.answer(decision)

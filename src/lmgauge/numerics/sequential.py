@@ -5,7 +5,7 @@ of comparisons where no model is better. A confidence sequence holds the true va
 
 Of documents in random order x is the difference of nats and l the size (events, bytes) of each, and r the ratio of the sums
 that is asked for. If r were r0, y = x - r0 l would have the mean 0. The evidence against that is a ratio of two likelihoods
-of Student's t: of the mean 0, and of a mean of so many standard deviations as a normal curve of variance 1 around 0 says
+of Student's t: of mean 0, and of a mean, in standard deviations, that is drawn from a normal curve around 0 of variance 1
 (Lai 1976, "On confidence sequences"; Wang & Ramdas 2025, "Anytime-valid t-tests and confidence sequences for Gaussian means
 with unknown variance"):
 

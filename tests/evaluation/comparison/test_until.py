@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from lmgauge import Corpus
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.comparison import until
 from lmgauge.evaluation.comparison.until import decide
+from lmgauge.evaluation.runs import open_run
 from lmgauge.numerics.sequential import confidence_sequence
 from lmgauge.work.manifest import Notes
 
@@ -82,11 +84,11 @@ def test_an_interrupted_run_says_what_it_has_and_goes_on(
     output, scored = tmp_path / "totals", []
     whole = until._Pair.score
 
-    def _score(self: Any, wanted: Any) -> None:
+    def _score(self: Any, wanted: Any) -> Iterator[list[int]]:
         if len(scored) == 3:
             raise KeyboardInterrupt
         scored.append(len(wanted))
-        whole(self, wanted)
+        yield from whole(self, wanted)
 
     monkeypatch.setattr(until._Pair, "score", _score)
     stopped = lmgauge.decide(models[1:], corpus(), output=output)
@@ -97,6 +99,9 @@ def test_an_interrupted_run_says_what_it_has_and_goes_on(
     assert again == without
     with pytest.raises(UsageError, match="of other models or of another text"):
         lmgauge.decide(models[:2], corpus(), output=output)
+    of_lines = Corpus.from_strings(lines(40, 2), documents=[str(i) for i in range(40)])
+    with pytest.raises(UsageError, match="of other models or of another text"):
+        lmgauge.decide(models[1:], of_lines, output=output)
 
 
 def test_models_of_other_tokens_are_compared_in_bytes(models: list[Any]) -> None:
@@ -122,6 +127,26 @@ def test_texts_that_decide_nothing_are_refused(models: list[Any], tmp_path: Path
     with pytest.raises(UsageError, match=r"two models .* not 3"):
         lmgauge.decide(models, corpus())
     (tmp_path / "mine.txt").write_text("mine\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="is another file"):
+    with pytest.raises(UsageError, match="is not a file of totals"):
         lmgauge.decide(models[:2], corpus(), output=tmp_path / "mine.txt")
     assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine\n"
+
+
+def test_a_recipe_is_held_against_a_target_by_its_runs(tmp_path: Path) -> None:
+    """By the docstring of `numerics.sequential`, over the cross-entropies of the runs, each of size 1."""
+    text = Corpus.from_strings(lines(50, 9))
+    for seed in range(8):
+        model = lmgauge.train("witten-bell", Corpus.from_strings([*lines(60, seed), " ".join(WORDS)]), order=1)
+        lmgauge.evaluate(model, text, output=tmp_path / str(seed))
+    runs = [tmp_path / str(seed) for seed in range(8)]
+    values = np.array([open_run(run).evaluation["cross_entropy"] for run in runs])  # type: ignore[index]
+    spread = float(values.std())
+    below = lmgauge.decide(runs, target=float(values.mean()) + 4 * spread)
+    assert (below.verdict, below.documents, below.unit) == ("second", 8, "runs")
+    assert "Decided after 8 runs: the recipe is better." in str(below)
+    assert lmgauge.decide(runs, target=float(values.mean()) - 4 * spread).verdict == "first"
+    open_still = lmgauge.decide(runs, target=float(values.mean()))
+    assert open_still.verdict == "undecided"
+    low, high = confidence_sequence(values - values.mean(), np.ones(8), 0.05, 2)
+    assert open_still.difference.interval is not None
+    assert (open_still.difference.interval.low, open_still.difference.interval.high) == (low.max(), high.min())

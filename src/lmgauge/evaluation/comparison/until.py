@@ -7,7 +7,7 @@ which is made where the text is used up. Totals of documents are noted as soon a
 from __future__ import annotations
 
 import math
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.files import growing_digest
 from lmgauge.base.progress import say_progress
 from lmgauge.base.result_list import Result
 from lmgauge.evaluation.comparison.comparability import TableFacts, facts_of, verdicts
@@ -35,6 +36,7 @@ from lmgauge.text.documents import Corpus
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
+Verdicts = Literal["first", "second", "equal", "undecided"]
 LOOKS, LAST = 0.04, 0.01
 """Errors allowed at all looks together, and at the last test, of all documents."""
 _METRICS: tuple[tuple[str, Scale], ...] = (("perplexity", "perplexity"), ("bits_per_byte", "bits"))
@@ -54,6 +56,7 @@ class Decision(Result):
         margin: the share of the figure within which they count as equal; None for none.
         p_value, exact: of the ordinary paired test of all documents, and its 95 % interval; None before the text is used up.
         interrupted: whether it was stopped before it was decided; the same command goes on.
+        unit: what is counted as documents: these, or runs of a recipe that is compared with a target.
 
     Example:
         >>> import lmgauge
@@ -67,7 +70,7 @@ class Decision(Result):
 
     first: str
     second: str
-    verdict: Literal["first", "second", "equal", "undecided"]
+    verdict: Verdicts
     difference: Difference
     documents: int
     total_documents: int
@@ -75,6 +78,7 @@ class Decision(Result):
     p_value: float | None
     exact: Interval | None
     interrupted: bool = False
+    unit: str = DOCUMENTS
 
     def _in_brief(self) -> str:
         lead = self.difference
@@ -116,12 +120,18 @@ class _Pair:
         self.runs = [Run(one.model, Path(), Path(), one, text, None, {}) for one in self.origins]
         self.facts = [TableFacts(run) for run in self.runs]
         self.totals = np.zeros((int(self.documents.max()) + 1, 4))
-        self.made_of = {"text": text, "models": [one.fingerprints["model"] for one in self.origins]}
+        documents = growing_digest(np.ascontiguousarray(self.documents, "<i8").data).hexdigest()
+        scored = [
+            [one.fingerprints["model"], one.context, str(model.reserved)]
+            for one, model in zip(self.origins, models, strict=True)
+        ]
+        self.made_of = {"text": text, "documents": documents, "models": scored}
 
-    def score(self, wanted: Ints) -> None:
-        """Score documents with both models, and add up what they pay."""
+    def score(self, wanted: Ints) -> Iterator[list[int]]:
+        """Score documents with both models, add up what they pay, and yield after each block the numbers of those done."""
         chosen = np.isin(self.documents, wanted)
         numbers, begin = self.documents[chosen], 0
+        waiting = np.bincount(numbers, minlength=len(self.totals))  # segments
         blocks = score_together(
             self.models, self.corpus.chosen(chosen), lambda *scored: scored, spans=True, threads=self.threads
         )
@@ -139,6 +149,8 @@ class _Pair:
                 segment_bytes(block, batches[1], self.origins[1].policy),
             ]
             np.add.at(self.totals, own[sums[0].segments - block.first], np.column_stack(columns))
+            np.subtract.at(waiting, own, 1)
+            yield [number for number in np.unique(own).tolist() if not waiting[number]]
 
     def metric(self) -> int:
         """Return the number of the figure that may be compared: of perplexity, else of bits per byte."""
@@ -173,16 +185,14 @@ def decide(
         while done < len(order) and (decision is None or decision.verdict == "undecided"):
             drawn = order[done : max(FEWEST, done + 1 + done // 10)]
             fresh = np.array([number for number in drawn.tolist() if (number,) not in notes], np.int64)
-            if len(fresh):
-                pair.score(fresh)
+            for finished in pair.score(fresh) if len(fresh) else ():
                 notes[_METRIC] = max(pair.metric(), notes.get(_METRIC, 0))
-            for number in fresh.tolist():
-                notes[(number,)] = pair.totals[number].tolist()
+                for number in finished:
+                    notes[(number,)] = pair.totals[number].tolist()
             done += len(drawn)
             totals = np.array([notes[(number,)] for number in order[:done].tolist()])
             decision = _look(names, totals, len(order), notes[_METRIC], margin)
-            interval = decision.difference.interval
-            say_progress(f"{done:,} of {len(order):,} documents, {decision.verdict}" + (f" {interval}" if interval else ""))
+            say_progress(f"{done:,} of {len(order):,} documents, {decision.verdict}")
     except KeyboardInterrupt:
         if decision is None:
             raise
@@ -201,9 +211,8 @@ def _look(names: Sequence[str], totals: Floats, documents: int, metric: int, mar
     to_difference = partial(difference_to_scale, scale=scale)
     at_looks = Interval(low, high, 1 - LOOKS, SEQUENCE, DOCUMENTS, len(totals)).mapped(to_difference)
     over = spread(apart, sizes, np.arange(len(totals))) if len(totals) == documents else None
-    decided = low > 0 or high < 0 or (over is not None and over.p_value < LAST)
-    verdict: Literal["first", "second", "equal", "undecided"] = "undecided"
-    if decided:
+    verdict: Verdicts = "undecided"
+    if low > 0 or high < 0 or (over is not None and over.p_value < LAST):
         verdict = "first" if apart.sum() > 0 else "second"
     elif margin is not None and _within(margin, low, high, apart, totals, metric):
         verdict = "equal"
@@ -219,6 +228,22 @@ def _look(names: Sequence[str], totals: Floats, documents: int, metric: int, mar
         p_value=None if over is None else over.p_value,
         exact=None if over is None else over.interval().mapped(to_difference),
     )
+
+
+def against_target(runs: Sequence[Run], target: float) -> Decision:
+    """Say whether the mean cross-entropy of a recipe is below a target, by its runs in order, looked at after each."""
+    values = np.array([run.evaluation["cross_entropy"] for run in runs if run.evaluation is not None])
+    if len(runs) < 2 or len(values) < len(runs) or len({run.text_sha256 for run in runs}) > 1:
+        raise UsageError("a target needs two run folders or more of one recipe (other seeds), all of one text")
+    if len(np.unique(values)) < len(values):
+        raise UsageError("two runs have the same cross-entropy to the last digit: they are the same model, not two seeds")
+    ends = confidence_sequence(values - target, np.ones(len(values)), LOOKS + LAST, 2)
+    low, high = float(ends[0].max()), float(ends[1].min())
+    mean, level = math.fsum(values) / len(values), 1 - LOOKS - LAST
+    interval = Interval(low, high, level, SEQUENCE, "runs", len(values)) if math.isfinite(high) else None
+    gap = Difference("cross_entropy", target, mean, mean - target, interval)
+    verdict: Verdicts = "first" if low > 0 else "second" if high < 0 else "undecided"
+    return Decision("the target", "the recipe", verdict, gap, len(values), len(values), None, None, None, unit="runs")
 
 
 def _within(margin: float, low: float, high: float, apart: Floats, totals: Floats, metric: int) -> bool:
