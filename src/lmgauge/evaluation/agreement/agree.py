@@ -60,7 +60,7 @@ def agree(
     pairs = [PairSums(band, examples, Cuts(text)) for _ in runs[1:]]
     missing, tokens_known = np.zeros((len(runs), 2), np.int64), True
     named: list[list[Ints]] = [[] for _ in (*runs, text)]
-    columns = ("token", "kind", "document", *(() if text is None else ("start", "end")))
+    columns = ("token", "kind", "document", "position", *(() if text is None else ("start", "end")))
     for block, tables in lockstep([run.batches(columns) for run in runs], text, names, complete=False):
         events = np.array([table.segment_events for table in tables])
         fewest, most = events.min(axis=0), events.max(axis=0)

@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial, reduce
 
 import numpy as np
 
@@ -39,6 +39,11 @@ _NOTHING = Figure(None, None)
 
 def common_rows(batches: Sequence[ScoreBatch]) -> list[ScoreBatch]:
     """Return the rows that tables of the same segments all have: where one ends early, the others end there too."""
+    if all("position" in batch.extra for batch in batches):  # of lists: tokens without a score have no row
+        places = [batch.row_segments() << 32 | batch.extra["position"] for batch in batches]
+        if not all(np.array_equal(places[0], other) for other in places[1:]):
+            common = reduce(partial(np.intersect1d, assume_unique=True), places)
+            batches = [batch.of_rows(np.searchsorted(own, common)) for batch, own in zip(batches, places, strict=True)]
     fewest = np.min([batch.segment_events for batch in batches], axis=0)
 
     def cut(batch: ScoreBatch) -> ScoreBatch:
