@@ -61,7 +61,7 @@ class DocumentFilter:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
         ...     path = model.save(f"{folder}/lap2")
-        ...     step = DocumentFilter(f"{folder}/lap2", FilterRules(max_perplexity=3))
+        ...     step = DocumentFilter(f"{folder}/lap2", lmgauge.settings.FilterRules(max_perplexity=3))
         ...     step(pa.table({"text": ["a b", "b b b", None]}))["text"].to_pylist()
         ['a b']
     """
@@ -100,8 +100,15 @@ class DocumentFilter:
         return self._plan
 
     def judge(self, scores: DocumentScores, labels: Sequence[str | None] | None = None) -> Verdicts:
-        """Return which documents stay."""
-        # scores: of the documents: bytes and, under each model, nats and tokens.
+        """Return which documents stay.
+
+        Args:
+            scores: of the documents: bytes and, under each model, nats and tokens.
+            labels: the group of each, where percentiles are by group.
+
+        Returns:
+            Why each is dropped, or None, with the scores and the buckets.
+        """
         plan = self.plan
         groups = None if labels is None else Groups.of(labels)
         judgement = judge(plan.rules, scores, groups, plan.percentiles)
