@@ -16,7 +16,7 @@ from lmgauge.tasks.metrics.labels import F1
 
 BLEUS = (
     BLEU(),
-    BLEU(order=2, weights=(0.3, 0.7)),
+    BLEU(order=2),
     BLEU(smoothing="none", tokenizer="none"),
     BLEU(smoothing="floor", effective_order=True, tokenizer="char"),
     BLEU(smoothing="add-k", smoothing_value=0.5, lowercase=True, reference_length="average"),
