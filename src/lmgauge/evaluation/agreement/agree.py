@@ -16,7 +16,7 @@ import numpy as np
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.option_numbers import check_whole
-from lmgauge.base.version import __version__
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.agreement.pair_sums import PairSums, common_rows, refuse_other_tokens
 from lmgauge.evaluation.agreement.results import ROUNDING, EngineAgreement, PairFigures
 from lmgauge.evaluation.comparison.comparability import choose_documents
@@ -98,7 +98,7 @@ def agree(
         missing=tuple((tokens, segments) for tokens, segments in missing.tolist()),
         worst_tokens=tuple(pairs[0].worst),
         independence="" if over is None else in_words(over, chosen.by),
-        signature=str(Signature({**parts, "independent": in_signature(over), "v": __version__}, "agree")),
+        signature=str(Signature({**parts, "independent": in_signature(over), "v": NUMBERS_VERSION}, "agree")),
         notes=(*_notes(names, figures[0], missing, tokens_known), *caveats(over), *chosen.notes),
     )
 
