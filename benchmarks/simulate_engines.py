@@ -3,7 +3,8 @@
 A small Transformer is trained on books and scores held-out books, a document each, again and again: each pass adds up the
 products of its matrices in another order, as other batches, chunks and kernels do, in bfloat16, float32 and float16. A draw
 takes 40 documents of 500 tokens; the first engine, its noise floor and the second engine are three passes. Sound pairs are
-nothing but that. In the others the second engine has one of these faults:
+nothing but that: each document in three passes of its own, or all of them in the same three, as engines with kernels of
+their own compute. In the others the second engine has one of these faults:
 
 * a temperature of 1.01, or of 0.99;
 * probabilities among all tokens, where the first drew the text from the most likely ones (top-p 0.95, top-k 50);
@@ -43,7 +44,7 @@ from harness import Goal
 
 LAYERS, WIDTH, HEADS, VOCABULARY, WINDOW = 2, 64, 2, 1024, 128
 TRAINING_BYTES, STEPS, BATCH, RATES = 2_000_000, 300, 16, (3e-3, 3e-4)
-DOCUMENTS, TOKENS, DRAWN, PASSES, CHUNK = 60, 500, 40, 6, 128
+DOCUMENTS, TOKENS, DRAWN, PASSES, WHOLE_PASSES, CHUNK = 60, 500, 40, 6, 24, 128
 FORMATS = ("bfloat16", "float32", "float16")
 POWER, FALSE_ALARMS = 0.95, 0.05
 
@@ -58,6 +59,7 @@ class Pass:
     top_p: float = 1.0
     top_k: int = VOCABULARY
     bfloat16_layer: int = -1
+    whole: bool = False  # one order for all documents
 
 
 # --- the model --------------------------------------------------------------------------------------------
@@ -157,7 +159,7 @@ def logprobs(weights: dict[str, Any], ids: Any, how: Pass, head: int = 0) -> np.
     """Log-probabilities [documents, tokens] of the tokens behind the first; head: tokens left out of the context."""
     parts = []
     for number, text in enumerate(ids.split(1)):  # each in an order of its own, as batches are of other texts each time
-        own_order = replace(how, order=1000 * how.order + number)
+        own_order = how if how.whole else replace(how, order=1000 * how.order + number)
         own = log_distributions(logits_of(weights, text[:, head:-1], own_order), how).gather(-1, text[:, head + 1 :, None])
         parts.append(functional.pad(own[..., 0], (head, 0)))
     return torch.cat(parts).double().numpy()
@@ -205,6 +207,7 @@ def main() -> int:
 
     kinds: dict[str, Callable[[Pass], tuple[str, np.ndarray]]] = {
         "sound": lambda how: ("books", scored(how)),
+        "sound, whole passes": lambda how: ("books", scored(replace(how, whole=True))),
         "temperature 1.01": lambda how: ("books", scored(replace(how, temperature=1.01))),
         "temperature 0.99": lambda how: ("books", scored(replace(how, temperature=0.99))),
         **{name: lambda how, name=name: (name, scored(how, name)) for name in shape},
@@ -215,8 +218,9 @@ def main() -> int:
     }
     with tempfile.TemporaryDirectory() as place:
         for form in FORMATS:
-            passes = [Pass(form, order) for order in range(1, PASSES + 1)]
             for kind, second in kinds.items():
+                whole = kind.endswith("whole passes")
+                passes = [Pass(form, order, whole=whole) for order in range(1, (WHOLE_PASSES if whole else PASSES) + 1)]
                 if arguments.only not in kind or (kind == "one layer in bfloat16" and form == "bfloat16"):
                     continue
                 beyond, sizes, floors = [], [], []
@@ -226,16 +230,19 @@ def main() -> int:
                 for _ in range(arguments.draws):
                     chosen = rng.permutation(DOCUMENTS)[:DRAWN]
                     # Each document in three passes of its own, as batches are of other documents each time.
-                    first, again, other = rng.permuted(np.tile(np.arange(PASSES), (DRAWN, 1)), axis=1).T[:3]
+                    orders = np.tile(np.arange(len(passes)), (DRAWN, 1))
+                    drawn_orders = rng.permutation(orders.T).T if whole else rng.permuted(orders, axis=1)
+                    first, again, other = drawn_orders.T[:3]
                     ids = own_texts.get(text, books)[chosen, 1 + skip :].numpy()
                     tables = [firsts[first, chosen], seconds[other, chosen], firsts[again, chosen]]
                     tables = [table[:, skip:] for table in tables]
-                    found = judged(Path(place), ids, tables)
-                    beyond.append(bool(found.beyond))
-                    sizes.append(found.figures.mean_size.value)
-                    floors.append(found.floor.mean_size.value)
+                    said = judged(Path(place), ids, tables)
+                    beyond.append(bool(said.beyond))
+                    sizes.append(said.figures.mean_size.value)
+                    floors.append(said.floor.mean_size.value)
                 share = float(np.mean(beyond))
-                goal = Goal(f"{form}, {kind}", share, *((FALSE_ALARMS, False) if kind == "sound" else (POWER, True)))
+                aim = (FALSE_ALARMS, False) if kind.startswith("sound") else (POWER, True)
+                goal = Goal(f"{form}, {kind}", share, *aim)
                 goals.append(goal)
                 rows.append([form, kind, f"{np.mean(sizes):.2g}", f"{np.mean(floors):.2g}", f"{100 * share:.1f} %"])
                 harness.note(" ".join(map(str, rows[-1])))

@@ -259,13 +259,12 @@ def test_results_are_adjusted_for_their_number() -> None:
 @settings(max_examples=20, deadline=None)
 def test_swaps_of_few_units_are_all_of_them(units: int, seed: int) -> None:
     differences = np.random.default_rng(seed).normal(0.5, 1.0, (units, 3)).round(1)
-    two_sided = [False, True, False]
-    assert swap_p_values(differences, two_sided) == pytest.approx(agreement.swap_p_values(differences.tolist(), two_sided))
+    assert swap_p_values(differences) == pytest.approx(agreement.swap_p_values(differences.tolist()))
 
 
 def test_swaps_of_many_units_are_drawn_and_raise_false_alarms_as_often_as_they_say() -> None:
     generator = np.random.default_rng(5)
     noise = [generator.standard_t(3, (20, 2)) for _ in range(200)]
-    alarms = [min(swap_p_values(one, [False, True])) < 0.05 for one in noise]
+    alarms = [min(swap_p_values(one)) < 0.05 for one in noise]
     assert 2 <= sum(alarms) <= 19  # of 200 at 5 %: 10, and three standard errors
-    assert max(swap_p_values(noise[0] + 3.0, [False, True])) < 0.001
+    assert max(swap_p_values(noise[0] + 3.0)) < 0.001

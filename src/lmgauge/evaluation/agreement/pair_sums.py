@@ -161,6 +161,17 @@ class PairSums:
     def _mean_logprob(self) -> float:
         return exact_sum(self.sums["logprob"]) / max(1.0, float(self.sums["finite"].sum()))
 
+    @cached_property
+    def deviation(self) -> float:
+        """Return the standard deviation of the first log-probabilities, nats."""
+        return math.sqrt(float(self._squares.sum()) / max(1.0, float(self.sums["finite"].sum())))
+
+    @cached_property
+    def _squares(self) -> Floats:
+        # Sums of (log-probability - its mean) ** 2 of each segment.
+        sums, mean = self.sums, self._mean_logprob
+        return np.maximum(sums["logprob_square"] - 2 * mean * sums["logprob"] + mean**2 * sums["finite"], 0.0)
+
     def centered(self) -> Floats:
         """Return the sums of difference x (log-probability - its mean) of each segment, float64 [segments]."""
         return self.sums["product"] - self._mean_logprob * self.sums["difference"]
@@ -168,7 +179,7 @@ class PairSums:
     def figures(self, documents: Ints | None) -> PairFigures:
         """Return the figures of the two."""
         # documents: int64 [segments], the document of each; None where they are not known.
-        sums, mean = self.sums, self._mean_logprob
+        sums = self.sums
 
         def ratio(numerators: Floats, per: Floats = sums["finite"]) -> Figure:
             total, size = exact_sum(numerators), float(per.sum())
@@ -176,7 +187,6 @@ class PairSums:
 
         logs, k1, whole = sums["difference"], ratio(-sums["difference"]), sums["finite"] == sums["events"]
         far = (~whole | (logs < self._band[0]) | (logs > self._band[1])).astype(np.float64)
-        spread = sums["logprob_square"] - 2 * mean * sums["logprob"] + mean**2 * sums["finite"]
         quantiles, histogram = self._distribution()
         return PairFigures(
             events=int(sums["events"].sum()),
@@ -186,7 +196,7 @@ class PairSums:
             share_outside=ratio(sums["outside"], sums["events"]).mapped(_share),
             k1=k1,
             k3=ratio(sums["excess"]),
-            slope=ratio(self.centered(), np.maximum(spread, 0.0)),
+            slope=ratio(self.centered(), self._squares),
             perplexity_ratio=k1.mapped(perplexity_ratio_from_nats),
             sequences_outside=ratio(far, np.ones(len(far))).mapped(_share),
             effective_sample_size=_effective(np.where(whole, logs, -np.inf), documents),
