@@ -81,7 +81,7 @@ def _figures(agreement: EngineAgreement) -> doc.Table:
     if not p_values:
         return doc.Table(tuple(columns))
     tested = [doc.Number(p, form="p", significant=p is not None and p < SIGNIFICANT) for p in map(p_values.get, _COLUMNS)]
-    note = "p: by exchanging the two in whole documents, adjusted; sizes may be twice the floor's, shifts a tenth of its size"
+    note = "p: by exchanging the two in whole documents, adjusted; sizes may be twice the floor's, shifts a tenth of it"
     return doc.Table((*columns, doc.Column("p", tested)), footnotes=(note,))
 
 
