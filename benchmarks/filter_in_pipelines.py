@@ -163,7 +163,6 @@ def _ray_child(words: str, documents: str, runs: str) -> None:
     import pyarrow as pa
 
     import lmgauge
-    from lmgauge.integrations import ray_data
 
     records = [json.loads(line) for line in Path(documents).read_text(encoding="utf-8").splitlines()]
     tables = [pa.Table.from_pylist(records[row : row + 1024]) for row in range(0, len(records), 1024)] * REPEATS
@@ -183,7 +182,7 @@ def _ray_child(words: str, documents: str, runs: str) -> None:
             return table
 
     for turn in range(-1, int(runs)):  # at first, Ray starts processes that it uses again
-        for name, step, arguments in (("nothing", Nothing, []), ("step", ray_data.Scorer, [words])):
+        for name, step, arguments in (("nothing", Nothing, []), ("step", lmgauge.Scorer, [words])):
             start = tree.look()
             scored = ray.data.from_arrow(tables).map_batches(step, fn_constructor_args=arguments, **actor).materialize()
             count = scored.count()
@@ -235,7 +234,7 @@ def main() -> int:
                 ["Ray Data, one actor", "CPU s"],
                 [
                     ["map_batches, nothing done", harness.seconds(both["nothing"])],
-                    ["map_batches, ray_data.Scorer", harness.seconds(both["step"])],
+                    ["map_batches, lmgauge.Scorer", harness.seconds(both["step"])],
                     ["Scorer.score_batch alone", harness.seconds(both["alone"])],
                 ],
             )

@@ -115,13 +115,9 @@ def _ours(name: str, texts: dict[str, list[str]]) -> Answer:
             return [metric.score(rows.sum(axis=0), 1).score]
 
         return _timed(second)
-    accumulator = lmgauge.tasks.Accumulator(metric, keep_segments=False, threads=1)
-
-    def score() -> list[float]:
-        accumulator.add(hypotheses=texts["first"], references=references)
-        return [accumulator.score().score]
-
-    return _timed(score)
+    function = getattr(lmgauge.tasks, kind.lower().removesuffix("++"))
+    options = {"plus_plus": True} if kind == "chrF++" else {}
+    return _timed(lambda: [function(hypotheses=texts["first"], references=references, threads=1, **options).score])
 
 
 def _peer(name: str, texts: dict[str, list[str]]) -> Answer:

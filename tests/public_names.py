@@ -9,7 +9,7 @@ from importlib import import_module
 NAMESPACES = (
     *("lmgauge", "lmgauge.results", "lmgauge.settings", "lmgauge.models", "lmgauge.api.sharding", "lmgauge.errors"),
     *("lmgauge.tasks", "lmgauge.numerics.information", "lmgauge.scores.distributions", "lmgauge.integrations"),
-    *(f"lmgauge.integrations.{name}" for name in ("datatrove", "hf_datasets", "ray_data")),
+    *(f"lmgauge.integrations.{name}" for name in ("datatrove", "hf_datasets")),
 )
 
 

@@ -14,6 +14,7 @@ from lmgauge.api.choices import multiple_choice as multiple_choice
 from lmgauge.api.choices import pairs as pairs
 from lmgauge.api.context_curve import context_curve as context_curve
 from lmgauge.api.convert import prune as prune
+from lmgauge.api.decide import decide as decide
 from lmgauge.api.divergence import divergence as divergence
 from lmgauge.api.divergence import save_base as save_base
 from lmgauge.api.doctor import doctor as doctor

@@ -11,6 +11,7 @@ from lmgauge.evaluation.baselines import Ladder as Ladder
 from lmgauge.evaluation.choices.accuracies import Choices as Choices
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
+from lmgauge.evaluation.comparison.until import Decision as Decision
 from lmgauge.evaluation.context_curve.curve import ContextCurve as ContextCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
 from lmgauge.evaluation.divergence.divergence_result import CandidateDivergences as CandidateDivergences

@@ -37,7 +37,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "sample": lambda: list(lmgauge.sample(MODEL, prompt=NAME)),
     "Corpus.from_strings": lambda: Corpus.from_strings(NAME),
     "Scorer.score_texts": lambda: lmgauge.Scorer(MODEL).score_texts(NAME),
-    "tasks.Accumulator.add": lambda: tasks.Accumulator(tasks.WER()).add(hypotheses=[NAME], references=[NAME]),
     "tasks.align": lambda: tasks.align(NAME, NAME),
     "tasks.label_scores": lambda: tasks.label_scores([NAME], [NAME]),
     "tasks.score_labels": lambda: tasks.score_labels(gold=[NAME], predicted={"a": [NAME]}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.base.errors import UsageError
-from lmgauge.base.memory import ask_for_huge_pages, bytes_in_memory, format_bytes, free_memory, parse_size, resident_bytes
+from lmgauge.base.memory import ask_for_huge_pages, format_bytes, free_memory, parse_size, resident_bytes
 
 GB = 1 << 30
 
@@ -156,33 +155,6 @@ def test_of_this_process_something_is_known() -> None:
     free, resident = free_memory(), resident_bytes()
     assert free is None or free > 1 << 20
     assert resident > 1 << 20
-
-
-# -- what is in memory of a file ----------------------------------------------------------------------------------------
-@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="no way to drop a file from memory")
-def test_a_file_is_in_memory_once_it_was_read(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_bytes(os.urandom(1 << 22))
-    written = bytes_in_memory(file)
-    descriptor = os.open(file, os.O_RDWR)
-    os.fsync(descriptor)
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    dropped = bytes_in_memory(file)
-    os.close(descriptor)
-    if written is None or dropped == written:
-        pytest.skip("this file system keeps its files in memory")
-    assert written == 1 << 22
-    assert dropped is not None
-    file.read_bytes()
-    assert dropped < (bytes_in_memory(file) or 0) == 1 << 22
-    assert bytes_in_memory(tmp_path) == bytes_in_memory(file)
-
-
-def test_of_a_file_that_is_not_there_nothing_is_known(tmp_path: Path) -> None:
-    assert bytes_in_memory(tmp_path / "none") is None
-    assert bytes_in_memory(tmp_path) is None
-    (tmp_path / "empty").touch()
-    assert bytes_in_memory(tmp_path) in (0, None)
 
 
 def test_a_system_without_huge_pages_is_asked_in_vain() -> None:

@@ -70,7 +70,7 @@ def test_each_part_of_a_signature_is_explained() -> None:
     lines = [lmgauge.evaluate(models[0], text).signature, lmgauge.divergence(*models, text).signature]
     lines.append(lmgauge.word_surprisal(models[0], texts="the cat").signature)
     words = {"hypotheses": ["the cat sat"] * 2, "references": ["the dog sat", "the cat sat"], "documents": ["a", "b"]}
-    options = {"order": 3, "weights": (0.5, 0.25, 0.25), "reference_length": "shortest"}
+    options = {"order": 3, "reference_length": "shortest"}
     error_rates = lmgauge.tasks.WER(unicode_form="NFC"), lmgauge.tasks.CER()
     metrics = (lmgauge.tasks.BLEU(**options), lmgauge.tasks.ChrF(), lmgauge.tasks.TER(), *error_rates)  # type: ignore[arg-type]
     lines += [lmgauge.tasks.score_systems(metric, **words).signature for metric in metrics]  # type: ignore[arg-type]

@@ -408,3 +408,41 @@ def test_documents_can_be_named_afterwards(made: Path) -> None:
     shown = ok("compare", made / "run-kn", made / "run-wb", "--document", "segment", "-v").stdout
     assert "segments are taken as independent" in shown
     assert "This verdict covers these two models on similar texts" in shown
+
+
+# -- until it is decided ------------------------------------------------------------------------------------------------
+
+
+def test_two_models_until_it_is_decided(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("".join(f"{line}\n" for line in TEXT * 20 if line), encoding="utf-8", newline="\n")
+    models = ("compare", "-m", made / "kn", "-m", made / "wb", tmp_path / "t.txt", "--document", "segment")
+    shown = ok(*models, "--until", "decided", "-o", tmp_path / "totals").stdout
+    assert re.search(r"Decided after \d+ of 120 documents \(\d+ %\): \w+ is better\.", shown)
+    assert re.search(r"^perplexity\t[\d.]+\t[\d.]+\t[-+][\d.]+ %\t[-+]\S+ % \.\. [-+]\S+ %", shown, re.M)
+    again = json.loads(ok(*models, "-o", tmp_path / "totals", "--json").stdout)
+    assert f"after {again['documents']} of" in shown
+    assert again["difference"]["interval"]["method"] == "confidence sequence"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-m", "kn", "test.txt"), "two models are compared until it is decided, not 1"),
+        (("-m", "kn", "-m", "wb", "test.txt"), "say what is independent (--document segment"),
+        (("-m", "kn", "-m", "wb", "other.txt", "--document", "segment"), "fewer than 7 documents decide nothing"),
+        (("-m", "kn", "-m", "wb", "test.txt", "--margin", "1"), "margin must be a number from above 0 to below 1"),
+        (("-m", "kn", "-m", "wb", "test.txt", "--plan", "1%"), "--plan is for RUNS"),
+        (("-m", "kn", "-m", "wb", "--text", "test.txt"), "--text is for RUNS"),
+        (("--target", "3.28"), "--target is about the runs of one recipe"),
+        (("--recipe", "a=RUN", "--target", "3.28"), "a target needs two run folders or more"),
+        (("--recipe", "a=RUN,RUN", "--target", "3.28"), "they are the same model, not two seeds"),
+        (("--recipe", "a=RUN,RUN", "--target", "3.28", "--margin", "1%"), "--margin does not go with --target"),
+        (("run-kn", "run-wb", "--margin", "1%"), "--margin is for models"),
+        (("run-kn", "run-wb", "--plan", "0"), "plan must be a number from above 0 to below 1"),
+        (("-m", "kn", "-m", "wb", "-", "--document", "segment"), "save it in a file first"),
+    ],
+)
+def test_what_decides_nothing_is_refused(made: Path, options: tuple[str, ...], message: str) -> None:
+    paths = [one.replace("RUN", str(made / "run-kn")) for one in options]
+    paths = [str(made / one) if (made / one).exists() else one for one in paths]
+    assert message in refused("compare", *paths)

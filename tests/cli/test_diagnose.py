@@ -109,7 +109,7 @@ def test_another_place_of_the_text(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="terminals are different on Windows")
-@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("width", [40, 120])
 def test_lines_fit_the_terminal(folder: Path, width: int) -> None:
     import pty
 

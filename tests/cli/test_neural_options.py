@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from lmgauge.text.documents import Corpus
 
     folder = tmp_path_factory.mktemp("cli")
-    for name, count in {"train": 80, "valid": 12, "test": 12, "long": 400}.items():
+    for name, count in {"train": 80, "valid": 12, "test": 12, "long": 200}.items():
         (folder / f"{name}.txt").write_text(sentences(count, len(name)), encoding="utf-8", newline="\n")
     own = TOKENIZERS["byte-level"]()
     for kind in ("gpt2", "llama"):

@@ -102,11 +102,10 @@ def test_numbers_are_read_alike_by_all_options() -> None:
 
 
 def test_lists_of_numbers_take_fractions_and_percentages(folder: Path, tmp_path: Path) -> None:
-    text = folder / "two.txt"
-    weights = [
-        ok("bleu", text, text, "--order", 2, "--weights", written, "--json").stdout for written in ("0.25,0.75", "1/4,75%")
-    ]
-    assert weights[0] == weights[1]
-    assert "not a list of numbers like 0.5,0.5" in refused("bleu", text, text, "--weights", "1/0,1")
+    ok("train", "laplace", folder / "text.txt", "--order", 1, "-o", tmp_path / "other")
+    models = ["-m", folder / "model", "-m", tmp_path / "other"]
+    for name, written in (("a", "0.25,0.75"), ("b", "1/4,75%")):
+        assert "0.2500" in ok("mix", *models, "--weights", written, "-o", tmp_path / name).stdout
+    assert "not a list of numbers like 0.5,0.5" in refused("mix", *models, "--weights", "1/0,1", "-o", tmp_path / "c")
     ok("split", folder / "text.txt", "--fractions", "4/5,10%,0.1", "-o", tmp_path / "parts")
     assert len((tmp_path / "parts" / "train.txt").read_text().splitlines()) == 32

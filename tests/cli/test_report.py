@@ -13,7 +13,7 @@ import lmgauge
 from lmgauge.base.errors import InputError
 from lmgauge.base.files import OutputError
 from lmgauge.base.json_text import to_json
-from lmgauge.cli.quickstart import quickstart
+from lmgauge.cli.tools import quickstart
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_quickstart_does_not_end_well_without_the_page_of_a_folder_that_was_name
     def _report(*_: Any, **__: Any) -> None:
         raise fault
 
-    monkeypatch.setattr("lmgauge.cli.quickstart._trained", lambda *_: {})
+    monkeypatch.setattr("lmgauge.cli.tools._trained", lambda *_: {})
     monkeypatch.setattr(lmgauge, "evaluate", lambda *_, **__: [])
     monkeypatch.setattr(lmgauge, "report", _report)
     with pytest.raises(OutputError, match=message):

@@ -61,7 +61,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def chinese(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return made(tmp_path_factory.mktemp("chinese"), "zh-Hant", 12)
+    return made(tmp_path_factory.mktemp("chinese"), "zh-Hant", 6)
 
 
 def sacrebleu(*arguments: object) -> Any:
@@ -141,12 +141,10 @@ def marked(texts: dict[str, Path], folder: Path, *names: str) -> dict[str, Path]
     return texts | {name: folder / f"{name}.txt" for name in names}
 
 
-@pytest.mark.parametrize(("metric", "options", "theirs"), GRID, ids=[" ".join([m, *o]) for m, o, _ in GRID])
-def test_a_byte_order_mark_counts_as_in_sacrebleu(
-    texts: dict[str, Path], tmp_path: Path, metric: str, options: list[str], theirs: list[str]
-) -> None:
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
+def test_a_byte_order_mark_counts_as_in_sacrebleu(texts: dict[str, Path], tmp_path: Path, metric: str) -> None:
     for names in (("a", "c"), ("ref",), ("ref", "b")):
-        mine, peers = both(marked(texts, tmp_path, *names), metric, options, theirs, 1)
+        mine, peers = both(marked(texts, tmp_path, *names), metric, [], [], 1)
         assert mine == peers
 
 
@@ -331,7 +329,6 @@ def test_contradictions_are_refused(tmp_path: Path) -> None:
         (tmp_path / f"{name}.txt").write_text("a b\n", encoding="utf-8")
     pair = (tmp_path / "ref.txt", tmp_path / "hyp.txt")
     assert "no such file" in refused("bleu", tmp_path / "ref.txt", tmp_path / "none.txt")
-    assert "not a list of numbers" in refused("bleu", *pair, "--weights", "x")
     assert "give one of the two" in refused("chrf", *pair, "--plus-plus", "--word-order", 3)
     assert "chrF++ is a metric of its own: --also chrf++" in refused("bleu", *pair, "--plus-plus")
     assert "named twice" in refused("bleu", *pair, tmp_path / "hyp.txt")

@@ -175,7 +175,7 @@ def test_calls_of_other_kinds_are_explained(dataset: Any, model_path: str) -> No
     step = hf_datasets.scorer(model_path)
     wrong: list[tuple[type[LmgaugeError], str, Any]] = [
         (UsageError, "batched=True", lambda: dataset.map(step)),
-        (UsageError, "not DataFrame: give with_format", lambda: dataset.with_format("pandas").map(step, batched=True)),
+        (UsageError, "not DataFrame: ask for batches", lambda: dataset.with_format("pandas").map(step, batched=True)),
         (UsageError, "not list", lambda: dataset.map(step, batched=True, input_columns=["text"])),
         (InputError, "no column 'text'; the columns are 'id'", lambda: dataset.select_columns("id").map(step, batched=True)),
         (InputError, "holds int, not strings", lambda: step({"text": [1]})),

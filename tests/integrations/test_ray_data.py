@@ -1,4 +1,4 @@
-"""Ray Data: the same columns and decisions as without it, by several actors, and messages that say what is wrong.
+"""Ray Data: the same columns and decisions as without it, by several actors.
 
 One cluster of processes on this machine for all tests of this module, as it takes seconds to start.
 """
@@ -12,12 +12,11 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import lmgauge
-from lmgauge.base.errors import ModelFileError, UsageError
-from lmgauge.integrations import ray_data
+from lmgauge.filtering.options import FilterRules
+from lmgauge.integrations.steps import DocumentFilter
 from tests.integrations.documents import RULES, make_table
 from tests.programs import skipped_after_minutes
 
@@ -57,11 +56,10 @@ def many(data: Any) -> Any:
     return data.from_arrow([table.slice(row, 100) for row in range(0, len(table), 100)])
 
 
-def actors(data: Any, count: int, *arguments: Any, **options: Any) -> dict[str, Any]:
+def actors(data: Any, count: int, *arguments: Any) -> dict[str, Any]:
     """How a step is made by several actors."""
     return {
         "fn_constructor_args": arguments,
-        "fn_constructor_kwargs": options,
         "batch_format": "pyarrow",
         "compute": data.ActorPoolStrategy(size=count),
     }
@@ -70,7 +68,7 @@ def actors(data: Any, count: int, *arguments: Any, **options: Any) -> dict[str, 
 @patient
 def test_columns_are_those_of_the_scorer(data: Any, model_path: str) -> None:
     expected = lmgauge.Scorer(model_path).score_batch(make_table()).to_pylist()
-    scored = many(data).map_batches(ray_data.Scorer, batch_size=64, **actors(data, 2, model_path))
+    scored = many(data).map_batches(lmgauge.Scorer, batch_size=64, **actors(data, 2, model_path))
     assert scored.take_all() == expected
 
 
@@ -79,37 +77,7 @@ def test_rows_that_stay_are_those_of_the_command(
     data: Any, model_path: str, percentiles_path: str, decisions: dict[str, Any]
 ) -> None:
     """Of the batches of two rows, some have nothing that stays."""
-    step = actors(data, 1, model_path, percentiles_path, **RULES)
-    rows = many(data).map_batches(ray_data.Filter, batch_size=2, **step).take_all()
+    step = actors(data, 1, model_path, FilterRules(**RULES), percentiles_path)
+    rows = many(data).map_batches(DocumentFilter, batch_size=2, **step).take_all()
     assert [{name: value for name, value in row.items() if name != "score_problem"} for row in rows] == [*decisions.values()]
     assert {row["score_problem"] for row in rows} == {None}
-
-
-@patient
-def test_empty_blocks(data: Any, model_path: str) -> None:
-    nothing = many(data).map_batches(lambda table: table.slice(0, 0), batch_format="pyarrow", batch_size=None)
-    assert nothing.map_batches(ray_data.Scorer, batch_size=None, **actors(data, 1, model_path)).count() == 0
-
-
-@patient
-def test_errors_arrive_in_words(data: Any, model_path: str) -> None:
-    with pytest.raises(Exception, match="give map_batches the argument batch_format='pyarrow'"):
-        many(data).map_batches(ray_data.Scorer, **actors(data, 1, model_path) | {"batch_format": "numpy"}).take_all()
-
-
-@patient
-def test_wrong_models_are_refused_where_they_are(model_path: str) -> None:
-    with pytest.raises(UsageError, match="give its path"):
-        ray_data.Scorer(lmgauge.load_model(model_path))
-    for step in (ray_data.Scorer, ray_data.Filter):
-        with pytest.raises(ModelFileError, match=r"no such model.* This is on the machine .*, in the folder "):
-            step(f"{model_path}/missing")
-    with pytest.raises(UsageError, match="the step takes Arrow tables, not dict"):
-        ray_data.Filter(model_path)({"text": ["a"]})
-
-
-@patient
-def test_all_that_can_be_scored_stays_without_rules(model_path: str) -> None:
-    table = pa.table({"text": ["a", None, "", "a\0"]})
-    assert ray_data.Filter(model_path)(table)["text"].to_pylist() == ["a", ""]
-    assert ray_data.Filter(model_path)(table.slice(0, 0)).column_names[-1] == "score_problem"

@@ -70,3 +70,12 @@ def test_the_text_may_be_in_a_column_of_another_name(model_path: str, percentile
 
 def test_paths_of_other_kinds(model_path: str) -> None:
     assert sendable_scorer(os.path.join(model_path, "")).names == ["wb3"]
+
+
+def test_a_table_of_what_stays(model_path: str) -> None:
+    table = pa.table({"text": ["a", None, "", "a\0"]})
+    assert DocumentFilter(model_path, FilterRules())(table)["text"].to_pylist() == ["a", ""]
+    assert DocumentFilter(model_path, FilterRules())(table.slice(0, 0)).column_names[-1] == "score_problem"
+    for step in (DocumentFilter(model_path, FilterRules()), lmgauge.Scorer(model_path)):
+        with pytest.raises(UsageError, match="documents come in Arrow tables, not dict"):
+            step({"text": ["a"]})  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
+from tests.reference import agreement
 from tests.reference import resample as twin
 
 from lmgauge._kernels import _native
@@ -25,6 +26,7 @@ from lmgauge.numerics.resampling import (
     randomized_sums,
     sacrebleu_coins,
     sacrebleu_draws,
+    swap_p_values,
 )
 
 seeds = st.integers(0, 2**64)
@@ -251,3 +253,18 @@ def test_the_best_of_equal_models_is_seldom_better() -> None:
 
 def test_results_are_adjusted_for_their_number() -> None:
     assert holm_adjusted(Outcome(p) for p in (0.01, None, 0.04)) == (Outcome(0.01, 0.02), Outcome(None), Outcome(0.04, 0.04))
+
+
+@given(st.integers(1, 7), st.integers(0, 1000))
+@settings(max_examples=20, deadline=None)
+def test_swaps_of_few_units_are_all_of_them(units: int, seed: int) -> None:
+    differences = np.random.default_rng(seed).normal(0.5, 1.0, (units, 3)).round(1)
+    assert swap_p_values(differences) == pytest.approx(agreement.swap_p_values(differences.tolist()))
+
+
+def test_swaps_of_many_units_are_drawn_and_raise_false_alarms_as_often_as_they_say() -> None:
+    generator = np.random.default_rng(5)
+    noise = [generator.standard_t(3, (20, 2)) for _ in range(200)]
+    alarms = [min(swap_p_values(one)) < 0.05 for one in noise]
+    assert 2 <= sum(alarms) <= 19  # of 200 at 5 %: 10, and three standard errors
+    assert max(swap_p_values(noise[0] + 3.0)) < 0.001

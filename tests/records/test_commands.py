@@ -78,6 +78,7 @@ CASES: dict[str, dict[str, str]] = {
         "diagnose text": "diagnose run-{of} --text text{ending} --json",
         "diagnose train": "diagnose run-{of} --train text{ending} --json",
         "compare text": "compare run-{of} other-{of} --text text{ending} --json",
+        "agree text": "agree run-{of} other-{of} --text text{ending} --json",
         "compare train": "compare run-{of} other-{of} --train text{ending} --json",
         "audit what": "audit -m m text{ending} --json",
         "audit text": "audit run-{of} --text text{ending} --json",
@@ -139,6 +140,8 @@ WAITS = {"explore text", "explore train"}
 """Texts of a server, which reads them as `diagnose` does."""
 NO_RECORDS = {
     *(
+        "engines",
+        "floor",
         "output",
         "temp",
         "rejects",

@@ -35,14 +35,11 @@ def figures(a: Sequence[Sequence[float]], b: Sequence[Sequence[float]], band: tu
     }
 
 
-def swap_p_values(differences: Sequence[Sequence[float]], two_sided: Sequence[bool]) -> list[float]:
+def swap_p_values(differences: Sequence[Sequence[float]]) -> list[float]:
     """Return the p-values of all swaps of units, adjusted by the largest sum of each."""
-    scales = [math.sqrt(sum(row[k] ** 2 for row in differences)) or 1.0 for k in range(len(two_sided))]
+    scales = [math.sqrt(sum(one**2 for one in column)) or 1.0 for column in zip(*differences, strict=True)]
     swaps = []
     for signs in product((1, -1), repeat=len(differences)):
-        sums = [
-            sum(sign * row[k] for sign, row in zip(signs, differences, strict=True)) / scale
-            for k, scale in enumerate(scales)
-        ]
-        swaps.append([abs(one) if both else one for one, both in zip(sums, two_sided, strict=True)])
+        sums = (sum(sign * row[k] for sign, row in zip(signs, differences, strict=True)) for k in range(len(scales)))
+        swaps.append([one / scale for one, scale in zip(sums, scales, strict=True)])
     return [sum(max(swap) >= own - 1e-9 for swap in swaps) / len(swaps) for own in swaps[0]]

@@ -32,29 +32,27 @@ def statistics(hypothesis: str, references: Sequence[str], order: int, length: s
     return [len(words), of_references, *matches, *totals]
 
 
-def score(row: Sequence[float], smoothing: str, value: float, effective: bool, weights: Sequence[float]) -> float:
+def score(row: Sequence[float], smoothing: str, value: float, effective: bool) -> float:
     """BLEU as a ratio, by logarithms; words in the same order as in `metrics.bleu.bleu_scores`."""
-    order = len(weights)
+    order = len(row) // 2 - 1
     hypothesis, reference, correct, total = row[0], row[1], list(row[2 : 2 + order]), list(row[2 + order :])
     if not any(correct):
         return 0.0
-    logs, used, halvings = 0.0, 0.0, 0
+    logs, used, halvings = 0.0, 0, 0
     for n in range(order):
         added = value if smoothing == "add-k" and n else 0
         hits, possible = correct[n] + added, total[n] + added
         if possible == 0:
             if not effective:
-                used += sum(weights[n:])
-                logs += -math.inf if any(weights[n:]) else 0.0
+                logs = -math.inf
             break
         if hits == 0 and smoothing == "exp":
             halvings += 1
             hits = 2.0**-halvings
         elif hits == 0 and smoothing == "floor":
             hits = value
-        used += weights[n]
-        if weights[n]:
-            logs += weights[n] * math.log(hits / possible) if hits else -math.inf
+        used += 1
+        logs += math.log(hits / possible) if hits else -math.inf
     if not used:
         return 0.0
     penalty = 1.0 if hypothesis >= reference else math.exp(1 - reference / hypothesis)

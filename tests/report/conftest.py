@@ -16,10 +16,9 @@ from tests.tasks.share import Share, compared, grouped
 import lmgauge
 from lmgauge.api.info import Info
 from lmgauge.base.display import Displayable
-from lmgauge.evaluation.agreement.results import FloorTest, PairFigures, PairSlice, PairSlices, WorstEvent
+from lmgauge.evaluation.agreement.results import PairFigures, PairSlice, PairSlices, WorstEvent
 from lmgauge.evaluation.baselines import Ladder
 from lmgauge.evaluation.context_curve.curve import ContextCurve, ContextPoint, ContextStep
-from lmgauge.evaluation.diagnosis.costs import PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.divergence.divergence_result import Figure
 from lmgauge.evaluation.evaluate import SplitEvaluation
 from lmgauge.evaluation.passages import Passage, Spans
@@ -124,7 +123,9 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "split": split_text(),
         "shard": lmgauge.results.FinishedShard(HOSTILE, 2, 8, LONG, 12, False),
         "agreement": agreement(),
-        "agreement_series": lmgauge.results.AgreementSeries((agreement(), agreement()), (HOSTILE, LONG)),
+        "agreement_series": lmgauge.results.AgreementSeries(
+            (replace(agreement(), label=HOSTILE), replace(agreement(), label=LONG))
+        ),
         "context_curve": curve(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
@@ -206,13 +207,12 @@ def agreement() -> lmgauge.results.EngineAgreement:
     """Two engines whose names and tokens try to drive a terminal."""
     interval = Interval(0.01, 0.02, 0.95, "jackknife", "documents", 9)
     cut = PairSlices("position in the segment (events)", tuple(PairSlice(x, 5, 0.01, 0.0, 0.1) for x in (HOSTILE, LONG)))
-    values = [Figure(0.015, interval)] * 10
-    figures = PairFigures(10, *values, 0.1, {"0": -0.1, "100": 0.1}, (0, 0), ((0.0, 2), (0.0625, 8)), (cut,))
+    values = [Figure(0.015, interval)] * 11
+    figures = PairFigures(10, *values, {"0": -0.1, "100": 0.1}, (0, 0), ((0.0, 2), (0.0625, 8)), (cut,))
     worst = WorstEvent(3, 4, -1.0, -1.1, -0.1, HOSTILE, LONG, HOSTILE)
-    test = FloorTest("rms", 0.015, 0.01, 0.01)
-    of = {"segments": 2, "missing_tokens": (0, 0), "missing_segments": (0, 0), "independence": LONG, "signature": HOSTILE}
+    of = {"segments": 2, "missing": ((0, 0),), "independence": LONG, "signature": HOSTILE}
     return lmgauge.results.EngineAgreement(
-        HOSTILE, LONG, (0.9, 1.1), figures=figures, floor=figures, floor_from=HOSTILE, tests=(test,), beyond=True,
+        HOSTILE, LONG, (0.9, 1.1), figures=figures, floor=figures, floor_from=HOSTILE, p_values={"rms": 0.01}, beyond=True,
         worst_tokens=(worst,), notes=(HOSTILE, LONG), **of,
     )  # fmt: skip
 
@@ -267,11 +267,12 @@ def output() -> ShownSegment:
     return ShownSegment(0, HOSTILE, (LONG,), (HOSTILE,), (Output(HOSTILE, 0.5, align("a\x1b[1m b", f"a {LONG}")),))
 
 
-def spelling_costs() -> SpellingCosts:
-    """What spelling costs, of words from a hostile text."""
-    parts = tuple(PartOfBits(part, 9, 2.5, 0.2) for part in ("known", "unseen", "letters", "white space", "ends"))
-    words = SpelledWord(HOSTILE, 2, 9.5), SpelledWord(LONG, 1, 40.0)
-    return SpellingCosts(parts, words)
+def relabeled(model: Any) -> Any:
+    """A spelled model, and the one inside, with hostile labels."""
+    inner = SimpleNamespace(label=LONG)
+    return SimpleNamespace(
+        label=HOSTILE, inner=inner, known_count=model.known_count, tokenizer=model.tokenizer, learned=model.learned
+    )
 
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -292,11 +293,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "membership": lambda it: membership.blocks(it["membership"]),
     "audit": lambda it: audit.blocks(it["audit"]),
     "mixture": lambda it: models.mixture_blocks(it["mixture"], name=HOSTILE, paths=[HOSTILE, LONG]),
-    "spelled": lambda it: (
-        *models.model_blocks(it["spelled"], name=HOSTILE),
-        *models.model_blocks(it["spelled"], name=LONG),
-    ),
-    "spelling": lambda it: models.spelling_blocks(replace(it["diagnosis"], spelling=spelling_costs())),
+    "spelled": lambda it: models.model_blocks(relabeled(it["spelled"])),
     "tasks": lambda it: tasks.blocks(it["tasks"]),
     "alignments": lambda it: tasks.aligned_blocks(it["alignments"]),
     "errors": lambda it: tasks.error_blocks(errors_by_system(it["alignments"]), 3),

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from lmgauge.report import chart_values, diagnosis, formats
-
-
-def test_chart_values() -> None:
-    assert chart_values.all_said([4.0, 60.0, 1000.0]) == "4, 60 and 1,000"
+from lmgauge.report import diagnosis, formats
 
 
 def test_formats() -> None:

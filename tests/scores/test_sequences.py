@@ -132,6 +132,8 @@ def test_a_column_of_a_table_of_tokens(kept: Any) -> None:
     path = kept([{"segment": 0, "token": "a", "logprob": -1.0, "other": -2.0, "position": "x"}])
     assert read(path).logprob.tolist() == [-1.0]
     assert read(path, "other").logprob.tolist() == [-2.0]
+    with pytest.raises(InputError, match="no column 'none' in the score table; it has segment, token, logprob, other"):
+        read(path, "none")
 
 
 def test_commands_that_take_a_run_take_a_log(kept: Any) -> None:

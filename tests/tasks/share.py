@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lmgauge.tasks.alignment import Alignment, ErrorCounts
 from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.metrics.protocol import TaskMetric
+from lmgauge.tasks.scoring import block_of_strings, block_statistics
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.significance import IndependentRows
 from lmgauge.tasks.texts import References, Texts
@@ -76,6 +77,12 @@ class ErrorShare(Share):
 
     def scores(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return 1 - super().scores(sums) / 100
+
+
+def statistics(metric: TaskMetric, hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[Any]:
+    """The statistics of each segment, [segments, columns]."""
+    (rows,) = block_statistics(metric, block_of_strings(metric, {"": hypotheses}, references), None)
+    return rows
 
 
 def compared(metric: TaskMetric, names: Sequence[str], statistics: Sequence[Any], **options: Any) -> Systems:

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tasks.share import ErrorShare, Share, grouped
+from tests.tasks.share import ErrorShare, Share, grouped, statistics
 from tests.tasks.share import compared as compare
 
 from lmgauge.base.errors import MissingExtraError, UsageError
-from lmgauge.tasks.accumulator import Accumulator
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.metrics.chrf import ChrF
@@ -34,12 +33,6 @@ def outputs(shared_file: Callable[..., Path]) -> tuple[list[list[str]], list[str
 
     with tarfile.open(shared_file("restricted", "wmt22", "en-de.tar.gz")) as archive:
         return [lines(archive, f"hyp.{name}.de") for name in NAMES], lines(archive, "ref.A.de")
-
-
-def statistics(metric: Any, hypotheses: list[str], references: list[str]) -> np.ndarray:
-    made = Accumulator(metric)
-    made.add(hypotheses=hypotheses, references=references)
-    return made.statistics()
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tasks.share import Share, compared
+from tests.tasks.share import Share, compared, statistics
 
 import lmgauge
 from lmgauge.numerics.intervals import DOCUMENTS, SEGMENTS, ratio_interval, student_t_quantile
 from lmgauge.numerics.resampling import document_sums, in_one_order, jackknife
-from lmgauge.tasks.accumulator import Accumulator
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.metrics.chrf import ChrF
 from lmgauge.tasks.metrics.error_rates import CER, WER
@@ -46,9 +45,7 @@ def without(lines: list[str], names: list[str], name: str) -> list[str]:
 def score_of(metric: Any, hypotheses: list[str], references: list[str]) -> float:
     if isinstance(metric, F1):
         return metric.score(metric.statistics_of(references, hypotheses).sum(axis=0)).score
-    whole = Accumulator(metric)
-    whole.add(hypotheses=hypotheses, references=references)
-    return whole.score().score
+    return metric.score(statistics(metric, hypotheses, references).sum(axis=0), 1).score
 
 
 def slow(metric: Any, references: list[str], hypotheses: list[str], first: list[str] | None, names: list[str]) -> Any:
@@ -109,12 +106,6 @@ def test_an_error_rate_is_the_ratio_of_sums_that_perplexity_is() -> None:
     expected = ratio_interval(rows[:, 1:].sum(axis=1), rows[:, :3].sum(axis=1), codes(names))
     assert expected is not None
     assert (item.interval.low, item.interval.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
-
-
-def statistics(metric: Any, hypotheses: list[str], references: list[str]) -> np.ndarray:
-    kept = Accumulator(metric)
-    kept.add(hypotheses=hypotheses, references=references)
-    return kept.statistics()
 
 
 def codes(names: list[str]) -> np.ndarray:

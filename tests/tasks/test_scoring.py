@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.tasks.share import ErrorShare, Share
 
-from lmgauge.base.errors import InputError
-from lmgauge.tasks.scoring import Blanks, blank_texts
+from lmgauge.base.errors import InputError, UsageError
+from lmgauge.tasks.scoring import Blanks, blank_texts, block_of_strings
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.text.segments import WHITE_SPACE
 
@@ -66,3 +67,26 @@ def test_a_rate_of_errors_has_a_value_also_where_one_side_is_blank() -> None:
         assert len(found.notes()) == 1
     with pytest.raises(InputError, match="no segment"):
         Blanks().check(ErrorShare())
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "message"),
+    [
+        (None, ["a"], "a list with a hypothesis for each segment is needed, not NoneType"),
+        (["a"], None, "for each segment is needed, not NoneType"),
+        ({"a": ["x"]}, ["a"], "is needed, not dict"),
+        ({"a"}, ["a"], "is needed, not set"),
+        (["a"], [None], "the references of segment 1 are NoneType"),
+        ([1], ["a"], "hypothesis 1 is int"),
+    ],
+)
+def test_what_is_no_list_of_strings_is_refused(hypotheses: Any, references: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        block_of_strings(Share(), {"": hypotheses}, references)
+
+
+def test_documents_are_a_list_with_a_name_for_each_segment() -> None:
+    with pytest.raises(InputError, match="1 documents for 2 segments"):
+        block_of_strings(Share(), {"": ["a", "b"]}, ["a", "b"], documents=["d"])
+    with pytest.raises(UsageError, match="documents is one string"):
+        block_of_strings(Share(), {"": ["a", "b"]}, ["a", "b"], documents="ab")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,6 @@ from lmgauge.base.option_numbers import Count, Natural
 from lmgauge.settings import ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.runs import Run
     from lmgauge.results import AgreementSeries, EngineAgreement, Evaluation
 
 Operand = Union[Model, "Evaluation"]
@@ -79,6 +79,8 @@ def agree(
     """
     from lmgauge.base.temporaries import scratch_folder
     from lmgauge.evaluation.agreement.agree import agree as _agree
+    from lmgauge.evaluation.other_batches import score_again
+    from lmgauge.evaluation.runs import open_run
 
     if not (isinstance(band, tuple) and len(band) == 2 and 0 < band[0] <= 1 <= band[1]):
         raise UsageError(f"band must be two ratios around 1, as in (0.9, 1.1) or --band 0.9..1.1; got {band!r}")
@@ -88,69 +90,49 @@ def agree(
         known = list(runs.values())
         for name in chosen(replace(reading, document=None)) if runs else ():
             raise UsageError(f"{name}: the text is read as the runs read it; leave it out")
-        asked = reading.document is not None or text is not None
-        corpus = None
-        if asked:
+        corpus, made = None, ""
+        if text is not None or reading.document is not None:
             corpus = inputs.text_of(known, text, reading.document) if runs else inputs.corpus_of(text or (), reading)
-        made = "" if floor is None else "another run of the first"
-        for name in (name for name in operands if name not in runs):
+        for name, operand in operands.items():
+            if name in runs:
+                continue
+            called = os.fspath(operand) if isinstance(operand, PATHS) else operand.label
             corpus = corpus or next((one for run in known if (one := run.corpus()) is not None), None)
             if corpus is None:
-                called = operands[name] if isinstance(operands[name], PATHS) else operands[name].label
                 raise UsageError(f"{called} is a model, and needs a text to score: name it (--text)")
-            (model,), (label,) = inputs.named_models(operands[name], scoring, corpus)
+            (model,), (label,) = inputs.named_models(operand, scoring, corpus)
             corpus = inputs.followed([model], corpus, scoring, by_group=False)
-            runs[name] = inputs.scored(model, label, corpus, work / name, scoring, threads)
+            runs[name] = replace(inputs.scored(model, label, corpus, work / name, scoring, threads), path=Path(called))
             if name == "a" and floor is None:
-                runs["floor"], made = _again(model, label, corpus, work / "floor.parquet", threads)
+                made = f"{label} again, {score_again(model, corpus, work / 'floor.parquet', threads)}"
+                runs["floor"] = replace(open_run(work / "floor.parquet"), name=f"{label} again")
         return _agree(
             runs["a"], runs["b"], runs.get("floor"), corpus, band=band, examples=examples, floor_from=made,
             documents_of_text=reading.document is not None,
         )  # fmt: skip
 
 
-def _again(model: Any, name: str, corpus: Any, path: Path, threads: int | None) -> tuple[Run, str]:
-    # The score table of a model once more, in other batches, and how that was.
-    from lmgauge.evaluation.other_batches import score_again
-    from lmgauge.evaluation.runs import open_run
-
-    how = score_again(model, corpus, path, threads)
-    return replace(open_run(path), name=f"{name} again"), f"{name} again, {how}"
-
-
-@verb
-def agree_series(
-    pairs: Mapping[str, Sequence[Operand]],
-    *,
-    text: Text | None = None,
-    band: tuple[float, float] = (0.9, 1.1),
-    examples: Natural = 5,
-    threads: Count | None = None,
-    reading: ReadingOptions = ReadingOptions(),
-    scoring: ScoringOptions = ScoringOptions(),
-    **fields: Any,
-) -> AgreementSeries:
-    """Measure how far apart engines are for several pairs, such as the checkpoints of a training: a curve.
+def agree_series(pairs: Mapping[str, Sequence[Operand]], **options: Any) -> AgreementSeries:
+    """Measure how far apart engines are for several pairs, such as the checkpoints of a training: `lmgauge agree --pair`.
 
     Args:
-        pairs: several pairs instead of A and B, in order: NAME=A,B or NAME=A,B,FLOOR, each in its own option.
-        text: as of `agree`, which has the other keywords.
-        band: LOW..HIGH.
-        examples: tokens to show.
-        threads: threads to score with.
-        reading: how the text is read.
-        scoring: how models score.
-        fields: those of `reading` and `scoring`, by name.
+        pairs: A and B by the name of each pair, in order; or A, B and the noise floor.
+        options: keywords of `agree`, for all pairs.
+
+    Returns:
+        The pairs in order, which make a curve.
 
     Raises:
+        InputError: as `agree`.
+        ModelFileError: as `agree`.
         UsageError: there is no pair, or one does not have two or three members.
 
     Example:
         >>> from lmgauge import Corpus, train
         >>> text = Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"] * 3)
         >>> one, two, three = (train("witten-bell", text, order=order) for order in (1, 2, 3))
-        >>> len(agree_series({"1": (one, two), "2": (two, three)}, text=text))
-        2
+        >>> [pair.label for pair in agree_series({"1": (one, two), "2": (two, three)}, text=text)]
+        ['1', '2']
     """
     from lmgauge.evaluation.agreement.results import AgreementSeries
 
@@ -159,9 +141,5 @@ def agree_series(
     for name, pair in pairs.items():
         if isinstance(pair, PATHS) or len(pair) not in (2, 3):
             raise UsageError(f"pair {name}: give two runs, or three with the noise floor: {name}=A,B or {name}=A,B,FLOOR")
-    said: dict[str, Any] = {"text": text, "band": band, "examples": examples, "threads": threads}
-    made = [
-        agree(one[0], one[1], floor=one[2] if len(one) > 2 else None, reading=reading, scoring=scoring, **said)
-        for one in pairs.values()
-    ]
-    return AgreementSeries(tuple(made), tuple(map(str, pairs)))
+    made = (agree(pair[0], pair[1], floor=pair[2] if len(pair) > 2 else None, **options) for pair in pairs.values())
+    return AgreementSeries(tuple(replace(one, label=str(name)) for name, one in zip(pairs, made, strict=True)))

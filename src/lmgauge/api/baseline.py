@@ -133,7 +133,7 @@ def baseline(
             raise InputError(
                 "the test text is the training text: a model that has seen a text says nothing about other texts"
             )
-        ladder = ladder_of(measured, compressed(training, scored, rungs.threads), training.report, scored.report)
+        ladder = ladder_of(measured, compressed(scored, rungs.threads), training.report, scored.report)
         if folder is not None:
             (folder / LADDER_FILE).write_text(to_json(plain(ladder.to_dict())) + "\n", encoding="utf-8", newline="\n")
     return ladder

@@ -84,23 +84,19 @@ def info(what: Model, *, scoring: ScoringOptions = ScoringOptions(), **fields: A
         [4, 4]
     """
     from lmgauge.base.files import local_path
-    from lmgauge.base.memory import bytes_in_memory
     from lmgauge.evaluation.runs import EVALUATION_FILE
 
     if isinstance(what, PATHS) and (local_path(what) / EVALUATION_FILE).exists():
         if chosen(scoring):
             raise UsageError(f"{os.fspath(what)} is a run; {chosen(scoring)[0].replace('_', '-')} is an option of models")
         return Info("run", _of_run(what, opened(what, check_seal=False)))
-    in_memory = bytes_in_memory(Path(what)) if isinstance(what, PATHS) else None  # before all of it is read
-    return Info("model", _of_model(what, loaded(what, scoring), in_memory))
+    return Info("model", _of_model(what, loaded(what, scoring)))
 
 
-def _of_model(what: Model, model: LanguageModel, in_memory: int | None) -> dict[str, Any]:
+def _of_model(what: Model, model: LanguageModel) -> dict[str, Any]:
     content: dict[str, Any] = {"label": model.label, "fingerprint": model.fingerprint}
     if isinstance(what, PATHS):
         content = {"path": os.fspath(what)} | content | {"bytes": _size(Path(what))}
-    if in_memory is not None:
-        content["bytes_in_memory"] = in_memory
     from lmgauge.models.combined.spelling.model import parted
     from lmgauge.models.ngram.model import NgramModel
 

@@ -232,9 +232,7 @@ def _score(
     threads: int | None,
     public: PublicTest = PublicTest(),
 ) -> object:
-    from lmgauge.tasks.accumulator import Accumulator
     from lmgauge.tasks.public_sets import references_or_public
+    from lmgauge.tasks.scoring import score_strings
 
-    accumulator = Accumulator(metric, keep_segments=False, threads=threads)
-    accumulator.add(hypotheses=hypotheses, references=references_or_public(references, public))
-    return accumulator.score()
+    return score_strings(metric, hypotheses, references_or_public(references, public), threads)

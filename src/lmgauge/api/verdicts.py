@@ -106,6 +106,7 @@ def compare(
 
     Shell:
         lmgauge compare run-kn5/ run-wb5/
+        lmgauge compare -m small/ -m large/ texts/*.txt --until decided
         lmgauge compare --recipe small=s1/,s2/,s3/ --recipe large=l1/,l2/,l3/
 
     Example:
@@ -326,7 +327,7 @@ def audit(
     if corpus is None:
         raise UsageError("an audit of a model needs a text" if run is None else f"{run}: the text it scored is not there")
     subject, path = loaded(model, scoring, corpus), os.fspath(model) if isinstance(model, PATHS) else None
-    name = None if path is None else os.path.basename(os.path.normpath(path)) or path
+    name = None if path is None or subject.served_by else os.path.basename(os.path.normpath(path)) or path
     again = None if path is None else partial(loaded, path, scoring, corpus)
     result = of_model.audit(subject, corpus, checks, overlap=overlap, threads=threads, name=name, untouched=again)
     return result if stored is None else runs.with_run(result, stored, corpus, checks, subject, threads)

@@ -37,6 +37,16 @@ def first_few(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(map(repr, names[:most])) + (f" and {rest:,} more" if rest > 0 else "")
 
 
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names for a sentence."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def for_output(text: str) -> str:
     """Return rows for standard output: as they are for programs, with signs for control characters in a terminal."""
     try:

@@ -97,15 +97,6 @@ def ask_for_huge_pages(mapped: mmap.mmap) -> None:
             mapped.madvise(mmap.MADV_HUGEPAGE)
 
 
-def bytes_in_memory(path: Path) -> int | None:
-    """Return how many bytes of a file, or of all files in a folder, are in memory now."""
-    # None where the system does not say.
-    # They are there because some process has written or read them lately; the system drops them when it needs room.
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    sizes = [_file_in_memory(file) for file in files]
-    return None if not sizes or None in sizes else sum(size for size in sizes if size is not None)
-
-
 def _left_in_system() -> Iterator[int]:
     # What the machine has left, and what the limits of the process leave it.
     import psutil
@@ -146,30 +137,6 @@ def _number(path: str, name: str = "") -> int | None:
         match = re.search(rf"^{name}([0-9]{{1,19}})$", file.read(), re.MULTILINE)
         return None if match is None else int(match[1])
     return None
-
-
-def _file_in_memory(file: Path) -> int | None:
-    # Ask `mincore`, which has a byte for each page, its lowest bit set where the page is in memory.
-    import ctypes
-
-    import numpy as np
-
-    if sys.platform == "win32" or not os.access(file, os.W_OK):  # Linux says of files of others that all is there
-        return None
-    try:
-        mincore = ctypes.CDLL(None).mincore
-        with file.open("rb") as opened:
-            size = os.fstat(opened.fileno()).st_size
-            if not size:
-                return 0
-            mapped = mmap.mmap(opened.fileno(), size, access=mmap.ACCESS_READ)
-    except (OSError, ValueError, AttributeError):
-        return None
-    address = np.frombuffer(mapped, np.uint8).ctypes.data
-    pages = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
-    if mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), ctypes.c_void_p(pages.ctypes.data)):
-        return None
-    return min(int(np.count_nonzero(pages & 1)) * mmap.PAGESIZE, size)
 
 
 def give_back() -> None:

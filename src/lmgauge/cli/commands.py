@@ -149,7 +149,7 @@ Measure
     show: levels contexts max_overlap exhaustive seed field context device
     without: {OF_SEGMENTS} {OF_EVALUATION} run
     metavars: what=TEXT...|RUN
-  overlap [overlap.overlap]: Find test text inside training text.
+  overlap [corpora.overlap]: Find test text inside training text.
     guesses: contamination decontaminate dedup leak
     arguments: train
     show: overlap_unit n fold passages field
@@ -173,14 +173,14 @@ Measure
     metavars: reference=MODEL
 
 Corpora
-  filter = filter_documents [filter.documents]: Keep the documents that models find likely, and add score columns.
+  filter = filter_documents [corpora.documents]: Keep the documents that models find likely, and add score columns.
     guesses: ccnet drop keep prefilter
     show: field lines by max_perplexity min_perplexity keep buckets min_bytes workers threads
     metavars: model=[NAME=]MODEL, keep=pA..pB
-  score = score_documents [filter.documents]: Add score columns to each document.
+  score = score_documents [corpora.documents]: Add score columns to each document.
     show: field lines by workers threads
     metavars: model=[NAME=]MODEL
-  percentiles = learn_percentiles [filter.percentiles]: Learn the percentiles of perplexity for a filter.
+  percentiles = learn_percentiles [corpora.percentiles]: Learn the percentiles of perplexity for a filter.
     guesses: cutoffs quantiles thresholds
     show: field lines by group workers threads
     without: shard
@@ -194,8 +194,11 @@ Corpora
 Compare
   compare [runs.compare]: Check whether results may be compared and whether their difference is real.
     guesses: bootstrap diff paired significance
-    verbs: compare_recipes cli.runs.check cli.runs.compared
-    show: text train
+    verbs: compare_recipes decide cli.runs.check cli.runs.compared
+    show: text train field document context device
+    hide: seed
+    without: {OF_EVALUATION} id group given boundary keep
+    metavars: runs=RUN...|TEXT..., output=FILE
   divergence [models_and_texts.divergence]: Measure how far models' predictions are from those of a base.
     guesses: js jsd kl kl-divergence kld
     verbs: save_base cli.models_and_texts.diverged
@@ -206,11 +209,11 @@ Compare
     metavars: candidate=CANDIDATE... [TEXT]..., top_k=K[,K...], output=DIR
   agree [runs.agree]: Check whether two engines give the same tokens the same log-probabilities.
     guesses: engines mismatch logprobs parity rollout
-    verbs: agree_series cli.runs.gate
-    arguments: a b
+    verbs: cli.runs.engines
+    arguments: engines
     show: document device
-    without: {OF_EVALUATION} group id keep
-    metavars: a=A, b=B, pairs=NAME=A,B[,FLOOR]
+    without: {OF_EVALUATION} a b group id keep
+    metavars: engines=A B, pairs=NAME=A,B[,FLOOR]
   correlate = tasks.correlate_tables: Check whether better language models get better task scores.
     guesses: correlation pearson spearman
     show: x y system log_x
@@ -248,9 +251,9 @@ Tasks
     {_SYSTEMS}
 
 Tools
-  quickstart = cli.quickstart.quickstart [quickstart.show]: Train and evaluate four models on bundled text.
+  quickstart = cli.tools.quickstart [tools.show]: Train and evaluate four models on bundled text.
     without: html
-  doctor [doctor.doctor]: Check the installation and show what is missing.
+  doctor [tools.doctor]: Check the installation and show what is missing.
     guesses: diagnostics env environment install selfcheck version versions
     without: html
   info: Show what is in a model, or in a run.
@@ -262,7 +265,7 @@ Tools
     guesses: arpa export
     show: trie quantize
     without: json html
-  calc [calc.calc]: Compute perplexity, cross-entropy and bits from the probabilities of events.
+  calc [tools.calc]: Compute perplexity, cross-entropy and bits from the probabilities of events.
     guesses: bits entropy calculate
     verbs: report.calc.blocks
     without: html

@@ -11,11 +11,10 @@ import click
 
 from lmgauge.api.inputs import PathLike
 from lmgauge.base.choices import ComparedMetric
-from lmgauge.cli.derive import Call
+from lmgauge.cli.derive import Call, fields_of
 from lmgauge.cli.say import say, say_where
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.agreement.results import AgreementSeries, EngineAgreement
     from lmgauge.evaluation.comparison.results import Comparisons
     from lmgauge.evaluation.overview import Overview
     from lmgauge.report.blocks import Document
@@ -61,12 +60,31 @@ def _with_page(call: Call, runs: Sequence[str]) -> tuple[Overview, tuple[str, Do
 
 def compare(call: Call) -> None:
     """Print the comparisons of runs or of recipes, and fail where they may not be made."""
+    from lmgauge.api.decide import decide
+    from lmgauge.api.verdicts import compare as verb
     from lmgauge.api.verdicts import compare_recipes
 
+    if call["target"] is not None:
+        call.refuse(call.values.keys() - {"recipes", "target", "threads"}, "does not go with --target")
+        recipes = _by_name("--recipe", call["recipes"] or (), "A=run1,run2,run3")
+        if len(recipes) != 1:
+            raise click.UsageError("--target is about the runs of one recipe: --recipe mine=run1,run2,run3 --target 3.28")
+        call.answer(call(decide, models=next(iter(recipes.values()))))
+        return
     if call["recipes"]:
         call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")
         call.answer(call(compare_recipes, recipes=_by_name("--recipe", call["recipes"], "A=run1,run2,run3")))
         return
+    if call["models"]:
+        call.refuse(
+            fields_of(verb, check, compared) - fields_of(decide) - {"runs"} | {"text"}, "is for RUNS, not for models"
+        )
+        decision = call(decide, text=call["runs"] or call.piped_text())
+        call.answer(decision)
+        if decision.interrupted:
+            call.context.exit(130)
+        return
+    call.refuse(fields_of(decide) - fields_of(verb) - {"document"}, "is for models: name two (-m) and their TEXT")
     page = None
     if call.html is None or len(call["runs"]) < 2:
         comparisons = call()
@@ -116,27 +134,30 @@ def _by_name(option: str, groups: Iterable[str], example: str) -> dict[str, list
 
 def agree(call: Call) -> None:
     """Print how far two engines are apart, or several pairs; fail where asked."""
+    from lmgauge.api.agree import agree as verb
     from lmgauge.api.agree import agree_series
 
     if call["pairs"]:
-        call.refuse(("a", "b", "floor"), "does not go with --pair, which names all of a pair: NAME=A,B,FLOOR")
-        result = call(agree_series, pairs=_by_name("--pair", call["pairs"], "100=a100.parquet,b100.parquet"))
-    elif call["b"] is None:
+        call.refuse(("engines", "floor"), "does not go with --pair, which names all of a pair: NAME=A,B,FLOOR")
+        chosen = {name: value for name, value in call.values.items() if name in fields_of(verb)}
+        result: Any = agree_series(_by_name("--pair", call["pairs"], "100=a100.parquet,b100.parquet"), **chosen)
+    elif len(call["engines"]) != 2:
         raise click.UsageError("name two engines, A and B: run folders, score tables, models or servers")
     else:
-        result = call()
-    call.answer(result)
-    call(gate, result=result)
+        result = call(**dict(zip(("a", "b"), call["engines"], strict=True)))
+    call.answer(result, page=("Do the engines agree?", None))
+    for pair in (result if call["pairs"] else [result]) if call["strict"] else ():
+        pair.require()
 
 
-def gate(*, result: EngineAgreement | AgreementSeries, strict: bool = False) -> None:
-    """Fail where engines do not agree.
+def engines(engines: Sequence[PathLike] = (), *, pairs: Sequence[str] = (), strict: bool = False) -> None:
+    """Hold what only the command has.
 
     Args:
+        engines: A and B.
+        pairs: a pair instead of A and B: NAME=A,B or NAME=A,B,FLOOR; several, in order, make a curve.
         strict: exit with 1 unless the engines agree within the noise floor.
     """
-    for pair in (result if isinstance(result, Sequence) else [result]) if strict else ():
-        pair.require()
 
 
 def audit(call: Call) -> None:

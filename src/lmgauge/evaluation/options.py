@@ -154,11 +154,12 @@ class AuditSettings:
     Attributes:
         levels: which levels to check, with commas between; of coverage, normalization, causality, contamination and
             compression. All if not given.
-        contexts: how many distributions to sum, at contexts drawn from the text; level 2.
+        contexts: how many distributions to sum, at contexts drawn from the text; level 2. Of a server, at most how many
+            prompts to ask about, and at once.
         sum_tolerance: how far a sum of probabilities may be from 1; level 2. Rounded ones, as in some ARPA files, need 1e-5.
         max_overlap: share of the text's bytes that may be in the training text; level 4, in long runs or whole lines.
         compression_bytes: bytes of the text to compress and decode; level 5.
-        exhaustive: all contexts, segments and bytes instead of samples; slow.
+        exhaustive: all contexts, segments and bytes instead of samples; slow. A server is asked about longer prompts, too.
         seed: same seed, same samples.
 
     Raises:

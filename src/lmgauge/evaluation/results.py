@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from lmgauge.base.escaping import listed
 from lmgauge.base.remote.addresses import PATHS, PathLike
 from lmgauge.base.result_list import Result, ResultList, interval_columns, pandas_module
 from lmgauge.evaluation.event_sums import ZeroEvent
@@ -186,17 +187,12 @@ def comparison_notes(results: Sequence[Evaluation]) -> list[str]:
         f"{', '.join(result.model for result in members)} ({size})"
         for members, size in zip(alike.values(), sizes, strict=True)
     ]
-    note = f"perplexity may not be compared between {' | '.join(parts)}: {_listed(differ)} differ; "
+    note = f"perplexity may not be compared between {' | '.join(parts)}: {listed(differ)} differ; "
     ends = {ContextPolicy.parse(result.context).line_ends for result in results}
     if "unscored" in ends and len(ends) > 1:
         return [note + "nor may bits per byte, as not all models score the ends of lines"]
     bounds = [result.model for result in results if result.bits_per_byte_is_bound]
     return [note + "compare bits per byte" + (f", a lower bound for {', '.join(bounds)}" if bounds else "")]
-
-
-def _listed(names: Sequence[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _events(result: Evaluation) -> dict[str, object]:

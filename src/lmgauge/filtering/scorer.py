@@ -270,6 +270,8 @@ class Scorer:
         Raises:
             InputError: as in `score_batch`.
         """
+        if not hasattr(table, "column_names"):
+            raise UsageError(f"documents come in Arrow tables, not {type(table).__name__}: ask for batches in that format")
         fields = [self.settings.field, *([] if self.settings.by is None else [self.settings.by])]
         for field in fields:
             if field not in table.column_names:

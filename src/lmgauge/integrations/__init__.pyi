@@ -2,9 +2,9 @@
 
 from lmgauge.integrations import datatrove as datatrove
 from lmgauge.integrations import hf_datasets as hf_datasets
-from lmgauge.integrations import ray_data as ray_data
 from lmgauge.integrations.lightning_callback import LightningPerplexityCallback as LightningPerplexityCallback
 from lmgauge.integrations.metric import PerplexityMetric as PerplexityMetric
+from lmgauge.integrations.steps import DocumentFilter as DocumentFilter
 from lmgauge.integrations.transformers_callback import TransformersPerplexityCallback as TransformersPerplexityCallback
 
 __all__: list[str]

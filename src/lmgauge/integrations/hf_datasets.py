@@ -14,7 +14,7 @@ from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.filtering.documents import Documents, DocumentScores, label_of
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
-from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, checked_table, sendable_scorer
+from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,9 +76,6 @@ def filter(model: ModelOrScorer, percentiles: PercentilesOrPath | None = None, *
     return DatasetFilter(DocumentFilter(model, FilterRules(**rules), percentiles))
 
 
-_TABLES = "the step takes dictionaries and Arrow tables", "give with_format('arrow') or none"
-
-
 class _OfKnownModels:
     """A function whose pickled state changes when a model at its path does."""
 
@@ -109,7 +106,7 @@ class DatasetScorer(_OfKnownModels):
         # figure NaN, 0 tokens, and "" where there is no problem. For a table: the table of `lmgauge.Scorer.score_batch`.
         self._check(self._scorer)
         if not isinstance(batch, Mapping):
-            return self._scorer.score_batch(checked_table(batch, *_TABLES))
+            return self._scorer.score_batch(batch)
         return _lists(_scored(self._scorer, batch))
 
 
@@ -127,7 +124,7 @@ class DatasetFilter(_OfKnownModels):
             group = self._filter.group_field
             labels = None if group is None else list(map(label_of, _column(batch, group)))
             return [reason is None for reason in self._filter.judge(_scored(self._filter.scorer, batch), labels).reasons]
-        return [reason is None for reason in self._filter.judge_table(checked_table(batch, *_TABLES))[1]]
+        return [reason is None for reason in self._filter.judge_table(batch)[1]]
 
 
 def _identity(scorer: Scorer) -> dict[str, str]:

@@ -33,15 +33,6 @@ def sendable_scorer(model: ModelOrScorer) -> Scorer:
     return scorer
 
 
-def checked_table(batch: object, kinds: str, remedy: str) -> pa.Table:
-    """Return a batch that is an Arrow table; what else a pipeline hands over is refused in its words."""
-    import pyarrow as pa
-
-    if not isinstance(batch, pa.Table):
-        raise UsageError(f"{kinds}, not {type(batch).__name__}: {remedy}")
-    return batch
-
-
 class Verdicts(NamedTuple):
     """What happened to the documents of a batch."""
 
@@ -52,15 +43,43 @@ class Verdicts(NamedTuple):
 
 
 class DocumentFilter:
-    """Scores documents and says which ones stay; it can be sent to other processes."""
+    """Scores documents and says which ones stay; it can be sent to other processes.
 
-    def __init__(self, model: ModelOrScorer, rules: FilterRules, percentiles: PercentilesOrPath | None) -> None:
+    Args:
+        model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer` with its options. Threads are one,
+            unless the `lmgauge.Scorer` says otherwise.
+        rules: which documents stay.
+        percentiles: what `lmgauge percentiles` wrote, or its path, where rules refer to it. Documents are judged by the
+            percentiles of their group, the column that the percentiles are grouped by.
+
+    Raises:
+        InputError: the file of percentiles cannot be read.
+        UsageError: a model is in memory.
+
+    Example:
+        >>> import tempfile, lmgauge, pyarrow as pa
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        ...     path = model.save(f"{folder}/lap2")
+        ...     step = DocumentFilter(f"{folder}/lap2", lmgauge.settings.FilterRules(max_perplexity=3))
+        ...     step(pa.table({"text": ["a b", "b b b", None]}))["text"].to_pylist()
+        ['a b']
+    """
+
+    def __init__(self, model: ModelOrScorer, rules: FilterRules, percentiles: PercentilesOrPath | None = None) -> None:
         self.scorer = sendable_scorer(model)
         self.rules = rules
         self.percentiles = Percentiles.load(percentiles) if isinstance(percentiles, PATHS) else percentiles
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_plan"}
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Return the rows of a table that stay, with the columns of their scores."""
+        import pyarrow as pa
+
+        scored, reasons = self.judge_table(table)
+        return scored.filter(pa.array([reason is None for reason in reasons], pa.bool_()))
 
     @property
     def group_field(self) -> str | None:
@@ -81,8 +100,15 @@ class DocumentFilter:
         return self._plan
 
     def judge(self, scores: DocumentScores, labels: Sequence[str | None] | None = None) -> Verdicts:
-        """Return which documents stay."""
-        # scores: of the documents: bytes and, under each model, nats and tokens.
+        """Return which documents stay.
+
+        Args:
+            scores: of the documents: bytes and, under each model, nats and tokens.
+            labels: the group of each, where percentiles are by group.
+
+        Returns:
+            Why each is dropped, or None, with the scores and the buckets.
+        """
         plan = self.plan
         groups = None if labels is None else Groups.of(labels)
         judgement = judge(plan.rules, scores, groups, plan.percentiles)
@@ -97,7 +123,7 @@ class DocumentFilter:
         import pyarrow as pa
 
         bucket_column, group = self.plan.bucket_column, self.group_field
-        if group is not None and group not in table.column_names:
+        if group is not None and group not in getattr(table, "column_names", [group]):
             raise InputError(f"the table has no column {group!r}, which the percentiles are grouped by")
         scores = self.scorer.score_table(table)
         verdicts = self.judge(scores, None if group is None else labels_of(table[group]))

@@ -22,6 +22,7 @@ from lmgauge.scores.context_policy import ContextPolicy
 if TYPE_CHECKING:
     from lmgauge.base.choices import ReservedPolicy
     from lmgauge.models.network.options import ScoringOptions
+    from lmgauge.models.network.server.server import Server
     from lmgauge.models.network.tokens import TokenMap
     from lmgauge.models.network.torch.journal import Journal
     from lmgauge.models.segment_scores import SegmentTotals
@@ -180,6 +181,11 @@ class Traits(Protocol):
 
     def special_tokens(self, block: Segments) -> tuple[str, list[str], list[str]] | None:
         """Return what a network sees of the first segment of a block, faults, and what may be a fault; else None."""
+        return None
+
+    @default
+    def served_by(self) -> Server | None:
+        """The completions server that it is asked of; None where it is computed here."""
         return None
 
     @default

@@ -385,15 +385,15 @@ def randomization_p_value(first: Floats, second: Floats, difference: float, diff
     return max((strayed + 1) / (len(first) + 1), min(1.0, 2.0 ** (1 - differing)))
 
 
-def swap_p_values(differences: Floats, two_sided: Sequence[bool]) -> list[float]:
-    """Return p-values of sums of differences by swaps of the two in whole units, adjusted for the number of sums.
+def swap_p_values(differences: Floats) -> list[float]:
+    """Return p-values of sums above 0 of differences by swaps of the two in whole units, adjusted for the number of sums.
 
     A swap turns the sign of a unit's differences, of all sums at once. Each sum counts in units of the root of its squares,
     which no swap changes, and is held against the largest of all sums in each swap (Westfall & Young 1993, "Resampling-based
     multiple testing"): so p is the chance that any of the tests raises a false alarm at that level. Of few units all swaps
     are made, else as many as `DEFAULT_TRIALS`, the same each time.
     """
-    # differences: float64 [units, sums]; two_sided: of each sum; else only sums above 0 count.
+    # differences: float64 [units, sums]
     units = len(differences)
     scales = np.sqrt((differences**2).sum(axis=0))
     standard = differences / np.where(scales, scales, 1.0)
@@ -403,7 +403,6 @@ def swap_p_values(differences: Floats, two_sided: Sequence[bool]) -> list[float]
         bits = np.random.Generator(np.random.PCG64(0)).integers(2, size=(DEFAULT_TRIALS - 1, units))
         bits = np.concatenate((np.zeros((1, units), bits.dtype), bits))
     sums = (1.0 - 2.0 * bits) @ standard
-    sums = np.where(two_sided, np.abs(sums), sums)
     observed, largest = sums[0], sums.max(axis=1)
     # The swap that swaps nothing is one of them; rounding is not to make it smaller than itself.
     return [float(np.mean(largest >= value - 1e-9)) for value in observed]

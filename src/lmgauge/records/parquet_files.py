@@ -61,8 +61,14 @@ def is_parquet(path: object) -> TypeGuard[str | os.PathLike[str]]:
 
 def batches_of(file: pq.ParquetFile, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a Parquet file, some at a time."""
-    if file.num_row_groups:  # Arrow before 20 fails where there is none
-        yield from file.iter_batches(rows, columns=columns)
+    # Arrow holds the bytes of all row groups that it is told to read, so these are a few at a time.
+    groups, count = [], 0
+    for group in range(file.num_row_groups):
+        groups.append(group)
+        count += file.metadata.row_group(group).num_rows
+        if count >= rows or group == file.num_row_groups - 1:
+            yield from file.iter_batches(rows, row_groups=groups, columns=columns)
+            groups, count = [], 0
 
 
 def refuse_missing_rows(file: pq.ParquetFile, rows: int, name: str) -> None:

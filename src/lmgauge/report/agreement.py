@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from lmgauge.base.result_list import columns_of
-from lmgauge.evaluation.agreement.results import AgreementSeries, EngineAgreement, FloorTest, PairFigures, PairSlices
+from lmgauge.evaluation.agreement.results import AgreementSeries, EngineAgreement, PairFigures, PairSlices
+from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.report import blocks as doc
-from lmgauge.report.divergence import percentile
+from lmgauge.report.divergence import figure_row, percentile
 from lmgauge.report.formats import counted, in_words, listed, p_equals
 
 _COLUMNS = columns_of(PairFigures)
 _FLOOR = "noise floor"
-_FIGURES = {"mean_size": "mean |Δ|", "rms": "RMS of Δ", "mean_difference": "mean Δ", "slope": "Δ for a nat of log p"}
-_STATES: dict[bool | None, tuple[doc.Level, str]] = {
-    True: ("bad", "beyond the floor"),
-    False: ("good", "within the floor"),
-    None: ("unknown", "no verdict"),
+_STATES: dict[bool | None, doc.Mark] = {
+    True: doc.Mark("beyond the floor", "bad"),
+    False: doc.Mark("agree", "good"),
+    None: doc.Mark("no verdict", "unknown"),
 }
 
 
 def blocks(agreement: EngineAgreement) -> doc.Document:
     """Return the verdict, the figures beside the floor, where the two differ, what a reader must know, and the signature."""
+    first, second = agreement.first, agreement.second
+    looked_at = f"{counted(agreement.figures.events, 'token')} of {counted(agreement.segments, 'segment')}"
+    floor = f"; {_FLOOR}: {agreement.floor_from}" if agreement.floor is not None else ""
     return (
-        doc.Heading(f"{agreement.second} compared with {agreement.first}, token by token"),
-        _verdict(agreement),
-        doc.Text(_looked_at(agreement)),
+        doc.Heading(f"{second} compared with {first}, token by token"),
+        doc.Verdict(_STATES[agreement.beyond].level, _answer(agreement)),
+        doc.Text(f"{looked_at}; Δ is log p of {second} minus log p of {first}{floor}"),
         _figures(agreement),
-        *_tests(agreement.tests),
         *_distribution(agreement),
         *(block for slices in agreement.figures.slices for block in _slices(agreement, slices)),
         *_worst(agreement),
@@ -46,120 +47,73 @@ def _said(value: float | None) -> str:
     return in_words(doc.Number(value, 2, "figures"))
 
 
-def _band(agreement: EngineAgreement) -> str:
-    return f"[{agreement.band[0]:g}, {agreement.band[1]:g}]"
-
-
-def _verdict(agreement: EngineAgreement) -> doc.Verdict:
+def _answer(agreement: EngineAgreement) -> str:
     figures, floor, two = agreement.figures, agreement.floor, f"{agreement.second} and {agreement.first}"
-    level, _ = _STATES[agreement.beyond]
     size = f"mean |Δ log p| is {_said(figures.mean_size.value)} nats"
-    if floor is None and agreement.within_rounding:
-        return doc.Verdict("good", f"{two} agree up to the rounding of float32: {size}, at most {_said(figures.largest)}.")
-    if floor is None:
-        remedy = "name another run of the first (--floor RUN), or let the model or server score the text itself"
-        return doc.Verdict("unknown", f"{two}: {size}. Nothing tells how far {agreement.first} is from itself: {remedy}.")
-    beside = f"{size}, that of the noise floor {_said(floor.mean_size.value)}"
+    size += "" if floor is None else f", that of the {_FLOOR} {_said(floor.mean_size.value)}"
+    if agreement.beyond is None and floor is None:
+        remedy = "name another run of it (--floor RUN), or let the model or server score the text itself"
+        return f"{two}: {size}. Nothing tells how far {agreement.first} is from itself: {remedy}."
     if agreement.beyond is None:
-        return doc.Verdict(level, f"{two}: {beside}. {_too_little(agreement)}.")
+        remedy = "score more text, or cut it into documents (--document)"
+        return f"{two}: {size}. Fewer than six documents or segments are too little to test: {remedy}."
+    clear = [name for name, p_value in agreement.p_values.items() if p_value < SIGNIFICANT]
     if not agreement.beyond:
-        why = "" if agreement.tests else ", and no token is further apart than the rounding of float32"
-        return doc.Verdict(level, f"{two} agree within the noise floor: {beside}{why}.")
-    found = [test for test in agreement.tests if test.p_value < 0.05]
-    if not found:
-        more = "which has no difference at all" if not floor.largest else "which rules out fewer tokens"
-        return doc.Verdict(level, f"{two} are further apart than the noise floor, {more}: {beside}.")
-    least = max(found, key=lambda test: -test.p_value)
-    return doc.Verdict(
-        level,
-        f"{two} are further apart than the noise floor by {listed([_FIGURES[test.figure] for test in found])}: {beside} "
-        f"({p_equals(least.p_value)}).",
-    )
-
-
-def _too_little(agreement: EngineAgreement) -> str:
-    return "Fewer than six documents or segments: too little to test; score more text, or cut it into documents (--document)"
-
-
-def _looked_at(agreement: EngineAgreement) -> str:
-    events = f"{counted(agreement.figures.events, 'token')} of {counted(agreement.segments, 'segment')}"
-    floor = f"; noise floor: {agreement.floor_from}" if agreement.floor is not None else ""
-    return f"{events}; Δ is log p of {agreement.second} minus log p of {agreement.first}{floor}"
+        how = f"within the {_FLOOR}" if agreement.p_values and not clear else "up to the rounding of float32"
+        return f"{two} agree {how}: {size}, the largest |Δ| {_said(figures.largest.value)}."
+    if not clear:
+        why = "which has fewer zero probabilities" if any(figures.zeros) else "which has no differences at all"
+        return f"{two} are further apart than the {_FLOOR}, {why}: {size}."
+    by, least = listed([_COLUMNS[name].title.removesuffix(", nats") for name in clear]), min(agreement.p_values.values())
+    return f"{two} are further apart than the {_FLOOR} by {by} ({p_equals(least)}): {size}."
 
 
 def _figures(agreement: EngineAgreement) -> doc.Table:
-    def cells(figures: PairFigures) -> list[doc.Number]:
-        rows = ((_COLUMNS[name], figure.value) for name, figure in figures.items())
-        return [doc.Number(None if v is None else own.scale * v, own.digits, own.form) for own, v in rows]
-
-    names = [_COLUMNS[name].title.format(band=_band(agreement)) for name, _ in agreement.figures.items()]
-    ends = [
-        doc.between(figure.interval, _COLUMNS[name].digits, _COLUMNS[name].form, _COLUMNS[name].scale)
-        for name, figure in agreement.figures.items()
+    band, p_values = f"[{agreement.band[0]:g}, {agreement.band[1]:g}]", agreement.p_values
+    sides = [
+        list(zip(*(figure_row(own, getattr(one, name), band=band) for name, own in _COLUMNS.items()), strict=True))
+        for one in (agreement.figures, agreement.floor)
+        if one is not None
     ]
-    largest = [doc.Number(one.largest, 2, "figures") for one in (agreement.figures, agreement.floor) if one is not None]
-    columns = [
-        doc.labels("figure", [*names, "largest |Δ|, nats"]),
-        doc.Column("value", [*cells(agreement.figures), largest[0]]),
-        doc.Column("95 % interval", [*ends, ""], 1),
-    ]
-    if agreement.floor is not None:
-        columns.append(doc.Column(_FLOOR, [*cells(agreement.floor), largest[1]]))
-    return doc.Table(tuple(columns))
+    (names, values, intervals), *others = sides
+    columns = [doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1)]
+    columns += [doc.Column(_FLOOR, other[1]) for other in others]
+    if not p_values:
+        return doc.Table(tuple(columns))
+    tested = [doc.Number(p, form="p", significant=p is not None and p < SIGNIFICANT) for p in map(p_values.get, _COLUMNS)]
+    note = "p: by exchanging the two in whole documents, adjusted; sizes may be twice the floor's, shifts a tenth of it"
+    return doc.Table((*columns, doc.Column("p", tested)), footnotes=(note,))
 
 
-def _tests(tests: Sequence[FloorTest]) -> Iterator[doc.Table]:
-    if tests:
-        columns = (
-            doc.labels("beyond the floor?", [_FIGURES[test.figure] for test in tests]),
-            _nats("value", [test.value for test in tests]),
-            _nats(_FLOOR, [test.floor for test in tests]),
-            doc.Column("p", [doc.Number(test.p_value, form="p", significant=test.p_value < 0.05) for test in tests]),
-        )
-        note = "p: by exchanging the two in whole documents, adjusted for all tests; sizes may be 1.5 times the floor's"
-        yield doc.Table(columns, footnotes=(note,))
+def _sides(agreement: EngineAgreement) -> dict[str, PairFigures]:
+    return {agreement.second: agreement.figures} | ({} if agreement.floor is None else {_FLOOR: agreement.floor})
 
 
 def _distribution(agreement: EngineAgreement) -> Iterator[doc.Block]:
-    sides = {agreement.second: agreement.figures} | ({} if agreement.floor is None else {_FLOOR: agreement.floor})
-    percents = list(agreement.figures.quantiles)
-    columns = [doc.labels("tokens up to", list(map(percentile, percents)))]
-    columns += [
-        _nats("Δ, nats" if one is agreement.figures else _FLOOR, [one.quantiles.get(p) for p in percents])
-        for one in sides.values()
-    ]
-    yield doc.Table(tuple(columns), "quantiles over tokens, within 1 % of each")
-    series = []
-    for name, one in sides.items():
-        known = {low: 100 * count / one.events for low, count in one.histogram if low}
-        series.append(doc.series(name, list(known), list(known.values())))
-    exact = [f"{name}: {100 * dict(one.histogram).get(0.0, 0) / one.events:.3g} %" for name, one in sides.items()]
-    yield doc.ChartData(
-        "sizes", "How far tokens are apart", "|Δ log p|, from here to twice as much", "share of tokens", "%",
-        tuple(one for one in series if one.x), x_unit="nats", log_x=True,
-        note=f"without tokens that are equal ({', '.join(exact)})",
-    )  # fmt: skip
+    sides, percents = _sides(agreement), list(agreement.figures.quantiles)
+    columns = [_nats(name, [one.quantiles.get(percent) for percent in percents]) for name, one in sides.items()]
+    names = doc.labels("tokens with Δ up to", list(map(percentile, percents)))
+    yield doc.Table((names, *columns), "quantiles over tokens, nats, each right within 1 % of itself")
+    shares = {name: {low: 100 * count / one.events for low, count in one.histogram if low} for name, one in sides.items()}
+    title, x = "How far tokens are apart, where they are not equal", "|Δ log p|, from here to twice as much"
+    series = tuple(doc.series(name, list(known), list(known.values())) for name, known in shares.items() if known)
+    yield doc.ChartData("sizes", title, x, "share of tokens", "%", series, x_unit="nats", log_x=True)
 
 
 def _slices(agreement: EngineAgreement, slices: PairSlices) -> Iterator[doc.Block]:
-    rows = slices.rows
-    columns = list(doc.columns(rows))
-    of_floor = () if agreement.floor is None else agreement.floor.slices
-    floor = {row.label: row.mean_size for one in of_floor if one.name == slices.name for row in one.rows}
-    ordered = not slices.name.startswith("document")
-    if floor and ordered:
-        columns.append(_nats(_FLOOR, [floor.get(row.label) for row in rows]))
-    yield doc.Table(tuple(columns), f"by {slices.name}")
-    if ordered:
-        labels = [row.label for row in rows]
-        series = [doc.series(agreement.second, labels, [row.mean_size for row in rows])]
-        series += [doc.series(_FLOOR, labels, [floor.get(label) for label in labels])] if floor else []
-        kind: doc.ChartKind = "line" if slices.name.startswith(("position", "length", "probability")) else "bars"
-        name = slices.name.split(" (")[0].replace(" ", "-")
-        yield doc.ChartData(
-            name, f"Mean |Δ log p| by {slices.name}", slices.name, "mean |Δ log p|", "nats", tuple(series), kind=kind,
-            better="lower",
-        )  # fmt: skip
+    labels = [row.label for row in slices.rows]
+    sizes = {
+        name: {row.label: row.mean_size for cut in one.slices if cut.name == slices.name for row in cut.rows}
+        for name, one in _sides(agreement).items()
+    }
+    columns = [_nats(name, [known.get(label) for label in labels]) for name, known in sizes.items() if name == _FLOOR]
+    of_documents = slices.name.startswith("document")  # the worst of the floor are others
+    yield doc.Table((*doc.columns(slices.rows), *([] if of_documents else columns)), f"by {slices.name}")
+    if not of_documents:
+        series = tuple(doc.series(name, labels, [known.get(label) for label in labels]) for name, known in sizes.items())
+        kind: doc.ChartKind = "line" if slices.name.startswith(("position", "length", "size")) else "bars"
+        name, title = slices.name.split(" ")[0], f"Mean |Δ log p| by {slices.name}"
+        yield doc.ChartData(name, title, slices.name, "mean |Δ log p|", "nats", series, kind=kind, better="lower")
 
 
 def _worst(agreement: EngineAgreement) -> Iterator[doc.Block]:
@@ -171,48 +125,35 @@ def _worst(agreement: EngineAgreement) -> Iterator[doc.Block]:
             doc.numbers(f"log p, {agreement.first}", [event.first for event in events], 3, drop=1),
             doc.numbers(f"log p, {agreement.second}", [event.second for event in events], 3, drop=1),
             *doc.columns(events),
-            doc.Column(
-                "the token in its text",
-                [doc.Tokens((event.before, event.token, event.after), meant=1) for event in events],
-                align="left",
-            ),
+            doc.Column("in its text", [doc.Tokens((e.before, e.token, e.after), meant=1) for e in events], align="left"),
         )
         yield doc.Table(columns, "tokens that are furthest apart", anchors=tuple(event.segment for event in events))
 
 
 def series_blocks(series: AgreementSeries) -> doc.Document:
     """Return how many pairs are beyond their floor, a row for each, the curve, and what a reader must know."""
-    pairs, labels = series.items, series.labels
-    beyond = [label for label, pair in zip(labels, pairs, strict=True) if pair.beyond]
-    level: doc.Level = "bad" if beyond else "good" if all(pair.beyond is False for pair in pairs) else "unknown"
-    said = f"beyond their noise floor: {listed(beyond)}" if beyond else "none is known to be beyond its noise floor"
-    figures, floors = [pair.figures for pair in pairs], [pair.floor for pair in pairs]
-    sizes = [one.mean_size for one in figures]
-    of_floor = [None if floor is None else floor.mean_size.value for floor in floors]
-    columns = [
-        doc.labels("pair", list(labels)),
-        doc.labels("compared", [f"{pair.second} / {pair.first}" for pair in pairs], drop=3),
+    labels, states = [pair.label for pair in series], [_STATES[pair.beyond] for pair in series]
+    beyond = [pair.label for pair in series if pair.beyond]
+    level: doc.Level = "bad" if beyond else "good" if all(pair.beyond is False for pair in series) else "unknown"
+    said = f"Beyond their {_FLOOR}: {listed(beyond)}." if beyond else f"No pair is known to be beyond its {_FLOOR}."
+    sizes, shares = ([getattr(pair.figures, name) for pair in series] for name in ("mean_size", "share_outside"))
+    floor = [None if pair.floor is None else pair.floor.mean_size.value for pair in series]
+    columns = (
+        doc.labels("pair", labels),
         _nats(_COLUMNS["mean_size"].title, [size.value for size in sizes]),
         doc.Column("95 % interval", [doc.between(size.interval, 2, "figures") for size in sizes], 1),
-        _nats(_FLOOR, of_floor),
-        _nats("outside the band, %", [_percent(one.share_outside.value) for one in figures], drop=2),
-        _nats("k3, nats", [one.k3.value for one in figures], drop=2),
-        doc.Column("verdict", [doc.Mark(_STATES[pair.beyond][1], _STATES[pair.beyond][0]) for pair in pairs], align="left"),
-    ]
-    curve = [doc.series("the pair", labels, [size.value for size in sizes], [size.interval for size in sizes])]
-    if any(of_floor):
-        curve.append(doc.series(_FLOOR, labels, of_floor))
-    chart = doc.ChartData("series", "Mean |Δ log p| of each pair", "pair", "mean |Δ log p|", "nats", tuple(curve))
-    notes = dict.fromkeys(f"{label}: {note}" for label, pair in zip(labels, pairs, strict=True) for note in pair.notes)
-    return (
-        doc.Heading(f"{counted(len(pairs), 'pair')} of engines, token by token"),
-        doc.Verdict(level, f"{said[0].upper()}{said[1:]}."),
-        doc.Table(tuple(columns)),
-        replace(chart, better="lower"),
-        *doc.notes(notes),
-        *doc.signatures(pair.signature for pair in pairs),
+        _nats(_FLOOR, floor),
+        _nats("outside the band, %", [None if one.value is None else 100 * one.value for one in shares], drop=2),
+        doc.Column("verdict", states, align="left"),
     )
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
+    curve = [doc.series("the pair", labels, [size.value for size in sizes], [size.interval for size in sizes])]
+    curve += [doc.series(_FLOOR, labels, floor)] if any(floor) else []
+    title, y = "Mean |Δ log p| of each pair", "mean |Δ log p|"
+    return (
+        doc.Heading(f"{counted(len(series), 'pair')} of engines, token by token"),
+        doc.Verdict(level, said),
+        doc.Table(columns),
+        doc.ChartData("series", title, "pair", y, "nats", tuple(curve), better="lower"),
+        *doc.notes(dict.fromkeys(f"{pair.label}: {note}" for pair in series for note in pair.notes)),
+        *doc.signatures(pair.signature for pair in series),
+    )

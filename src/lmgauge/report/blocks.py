@@ -202,9 +202,6 @@ class ChartData:
     # a value of y that a line is drawn at, such as that of the whole text; `rule_name` says what it is
     rule: float | None = None
     rule_name: str = ""
-    # values of x of a histogram that lines are drawn at, such as the ends of what counts; `x_rules_name` says what they are
-    x_rules: tuple[float, ...] = ()
-    x_rules_name: str = ""
     diagonal: bool = False  # draw the line y = x
     log_x: bool = False
     log_y: bool = False

@@ -185,12 +185,6 @@ def said(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def all_said(values: Sequence[float]) -> str:
-    """Return numbers for a sentence."""
-    *others, last = ["", *map(said, values)]
-    return " and ".join(part for part in (", ".join(filter(None, others)), last) if part)
-
-
 def titled(title: str, unit: str) -> str:
     """Return the title of an axis with its unit, where the title does not say it."""
     return visible(title if not unit or unit in title else f"{title} ({unit})")
@@ -229,9 +223,6 @@ def description(chart: ChartData, drawn: Values) -> str:
         parts.append(f"{chart.better} is better".capitalize())
     if chart.rule is not None and math.isfinite(chart.rule):
         parts.append(f"A dashed line at {said(chart.rule)}: {visible(chart.rule_name)}")
-    if chart.x_rules:
-        lines = "Dashed lines" if len(chart.x_rules) > 1 else "A dashed line"
-        parts.append(f"{lines} at {all_said(chart.x_rules)}: {visible(chart.x_rules_name)}")
     if drawn.missing:
         parts.append(f"{drawn.missing:,} without a value that can be drawn")
     if chart.note:

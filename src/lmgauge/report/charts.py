@@ -14,7 +14,7 @@ from typing import Any
 from lmgauge.base.escaping import visible_on_page as visible
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import ChartData
-from lmgauge.report.chart_values import WIDTH, Row, Values, all_said, description, placed_names, said, titled, values
+from lmgauge.report.chart_values import WIDTH, Row, Values, description, placed_names, said, titled, values
 
 Spec = dict[str, Any]
 
@@ -111,9 +111,6 @@ def _title(chart: ChartData, drawn: Values) -> Spec:
     rule = ""
     if chart.rule is not None and math.isfinite(chart.rule):
         rule = f"dashed line: {visible(chart.rule_name)}" + ("" if chart.rule == 0 else f", {said(chart.rule)}")
-    rules = all_said(chart.x_rules)
-    if rules:
-        rule = f"dashed line{'s' * (len(chart.x_rules) > 1)}: {visible(chart.x_rules_name)}, {rules}"
     cut = "long intervals are cut off" if drawn.is_cut else ""
     has_bounds = any("bound" in row for row in drawn.rows)
     bound = "open triangles: lower bounds, the true value may be higher" if has_bounds else ""
@@ -380,10 +377,6 @@ def _histogram(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
         outline: Spec = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.75, "aria": False}
         dash = {"strokeDash": _scale(drawn, _DASHES)}
         layers.append({"mark": outline, "encoding": {"x": x, "y": y, **_color(drawn), **dash}})
-    lines = [{"rule": x_rule} for x_rule in chart.x_rules if ends[0] <= x_rule <= ends[1]]
-    if lines:
-        encoding = {"x": x | {"field": "rule"}}
-        layers.append({"data": {"values": lines}, "mark": {"type": "rule"} | _DASHED, "encoding": encoding})
     return layers + _rule(chart, "y"), _HEIGHTS["histogram"]
 
 

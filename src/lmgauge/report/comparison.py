@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.results import ROUNDING, Comparison, Comparisons, Difference
+from lmgauge.evaluation.comparison.until import Decision
 from lmgauge.numerics.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
 from lmgauge.numerics.lower_bound import LowerBound
@@ -121,13 +122,17 @@ def _figures(comparison: Comparison) -> doc.Table:
     without = len(comparison.differences)
     part = _PARTS.get(comparison.part, "")
     names = [TITLES[d.metric] + part + ", without p = 0" * (i >= without) for i, d in enumerate(differences)]
+    return _table(comparison, names, differences, "95 % interval")
+
+
+def _table(compared: Comparison | Decision, names: Sequence[str], differences: Sequence[Difference], last: str) -> doc.Table:
     first, second, gap, between = zip(*(_cells(d) for d in differences), strict=True)
     columns = (
         doc.labels("figure", names),
-        doc.Column(comparison.first, first),
-        doc.Column(comparison.second, second),
+        doc.Column(compared.first, first),
+        doc.Column(compared.second, second),
         doc.Column("difference", gap, 2),
-        doc.Column("95 % interval", between, 1),
+        doc.Column(last, between, 1),
     )
     return doc.Table(columns)
 
@@ -221,6 +226,34 @@ def examples_of(comparison: Comparison) -> doc.Document:
         ("Segments where {} wins most", comparison.segments_won),
     )
     return tuple(block for title, those in examples for block in example_blocks(title.format(names[1]), those, names))
+
+
+# -- until it is decided -------------------------------------------------------------------------------------------------
+_AT_LOOKS = "'At every look' holds at all looks together, if differences vary as a normal curve does."
+
+
+def decision_blocks(decisions: Sequence[Decision]) -> Iterator[doc.Block]:
+    """Yield which of two models is better, at how many documents that was decided, and the figures."""
+    for one in decisions:
+        yield doc.Heading(f"{one.second} compared with {one.first}")
+        yield doc.Verdict("unknown" if one.verdict == "undecided" else "good", " ".join(_decided(one)))
+        yield _table(one, [TITLES[one.difference.metric]], [one.difference], "at every look")
+        yield from doc.notes([_AT_LOOKS, *([_ABOUT] if one.unit == DOCUMENTS else [])])
+
+
+def _decided(one: Decision) -> Iterator[str]:
+    answers = {"first": f"{one.first} is better", "second": f"{one.second} is better"}
+    answers["equal"] = f"the two are alike within {percent(one.margin or 0.0)}"
+    share = f"{one.documents:,} of {one.total_documents:,} {one.unit} ({percent(one.documents / one.total_documents, 0)})"
+    scored = share if one.unit == DOCUMENTS else f"{one.documents:,} {one.unit}"
+    stopped = "Interrupted" if one.interrupted else "Not decided"
+    yield f"{stopped} after {scored}." if one.verdict == "undecided" else f"Decided after {scored}: {answers[one.verdict]}."
+    if one.interrupted:
+        yield "The same command goes on from there, if it has an output (-o)."
+    if one.p_value is not None and one.exact is not None:
+        _, between = change_cells(1.0, one.exact, perplexity=one.difference.metric == "perplexity")
+        yield f"The text is used up: the paired test of all documents has {p_equals(one.p_value)} (below 0.01 decides),"
+        yield f"with a 95 % interval of {in_words(between)}."
 
 
 # -- three models or more -----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lmgauge.base.memory import format_bytes
-from lmgauge.base.result_list import columns_of
+from lmgauge.base.result_list import ResultColumn, columns_of
 from lmgauge.evaluation.divergence.candidates import KL
 from lmgauge.evaluation.divergence.divergence_result import (
     FLOOR,
@@ -108,9 +108,14 @@ def _rows(result: Divergence) -> Iterator[Row]:
         figures = getattr(result, name)
         for k, figure in figures.items() if isinstance(figures, dict) else [(0, figures)]:
             if k != 1:  # that is the agreement
-                value = None if figure.value is None else own.scale * figure.value
-                ends = doc.between(figure.interval, own.digits, own.form, own.scale)
-                yield own.title.format(k, a=result.a, b=result.b), doc.Number(value, own.digits, own.form), ends
+                yield figure_row(own, figure, k, a=result.a, b=result.b)
+
+
+def figure_row(own: ResultColumn, figure: Figure, *parts: object, **names: str) -> Row:
+    """Return the title of a figure, with what stands in for its braces, its value and its interval."""
+    value = None if figure.value is None else own.scale * figure.value
+    ends = doc.between(figure.interval, own.digits, own.form, own.scale)
+    return own.title.format(*parts, **names), doc.Number(value, own.digits, own.form), ends
 
 
 def percentile(percent: str) -> str:

@@ -40,6 +40,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Comparisons": _by("comparison"),
     "RecipeComparison": _by("comparison", "recipe_blocks", alone=True),
     "RecipeComparisons": _by("comparison", "recipe_blocks"),
+    "Decision": _by("comparison", "decision_blocks", alone=True),
     "EngineAgreement": _by("agreement"),
     "AgreementSeries": _by("agreement", "series_blocks"),
     "ContextCurve": _by("context_curve"),

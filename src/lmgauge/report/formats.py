@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
+from lmgauge.base.escaping import counted as counted
+from lmgauge.base.escaping import listed as listed
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import Form, Number, Range, in_one_form
 
@@ -69,16 +71,6 @@ def percent(share: float, digits: int = 2) -> str:
 def share_of(part: int, whole: int) -> str:
     """Return the share that a part is of a whole, 0 of nothing."""
     return percent(part / whole if whole else 0.0)
-
-
-def counted(count: int, what: str) -> str:
-    """Return a count with its noun."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names for a sentence."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def probability(value: float, digits: int = 1) -> str:

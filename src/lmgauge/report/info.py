@@ -28,8 +28,6 @@ def blocks(content: Mapping[str, Any]) -> doc.Document:
     shown = {name: _shown(name, value) for name, value in content.items() if value is not None}
     if content.get("bits_per_byte_is_bound"):
         shown |= {name: f"≥ {shown[name]}" for name in _BOUNDED & shown.keys()}
-    if content.get("bytes") and "bytes_in_memory" in shown:
-        shown["bytes_in_memory"] = f"{shown['bytes_in_memory']} ({percent(content['bytes_in_memory'] / content['bytes'])})"
     pairs = ((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None"))
     if not (history := _history(content)):
         return (doc.Lines(tuple(pairs)),)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from lmgauge.models.combined.mixture.mixing import Mixture, MixtureFit
     from lmgauge.models.combined.mixture.static import StaticMixture
     from lmgauge.models.combined.spelling.model import SpelledModel
-    from lmgauge.models.combined.spelling.whitespace_model import SeparatorModel
     from lmgauge.models.ngram.pruning import PrunedModel
     from lmgauge.models.training.run import NeuralTraining
 
@@ -156,7 +154,6 @@ def _fit_notes(fit: Mapping[str, Any]) -> list[str]:
 
 
 # -- spelling -----------------------------------------------------------------------------------------------------------
-_MOST_SEPARATORS = 8
 
 
 def spelling_blocks(diagnosis: Diagnosis) -> Iterator[doc.Block]:
@@ -186,8 +183,6 @@ def spelling_blocks(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     yield doc.Table(tuple(columns), "where the bits go: known and unseen words, letters, white space, line ends")
     series = doc.series("share of bits", labels, [round(100 * part.share, 2) for part in costs.parts])
     yield doc.ChartData("spelling", "Where the bits go", "part", "share of bits", "%", (series,), kind="bars")
-    if costs.dearest and one == "word":
-        yield doc.Table(doc.columns(costs.dearest), "unseen words whose letters cost most")
 
 
 def learned(content: Mapping[str, Any]) -> list[str]:
@@ -203,40 +198,8 @@ def learned(content: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def model_blocks(model: SpelledModel, *, name: str = "") -> doc.Document:
-    """Return what a model is made of: the model inside, the speller, and the commonest separators."""
-    one = model.tokenizer.unit
-    lines = [
-        ("model", name or model.label),
-        (f"known {one}s", f"{model.known_count:,}, predicted by {model.inner.label}"),
-    ]
-    speller, separators = model.speller, model.separators
-    if speller is None or separators is None:
-        return (doc.Lines((*lines, (f"unseen {one}s", "shared out among all other characters of Unicode"))),)
-    summary = model.spelling.summary()
-    of_words = f" of {summary['words']:,} words" if summary["words"] else ""
-    lines += [
-        ("unseen words", f"spelled by {summary['order']:.0f}-grams of {summary['alphabet']:,.0f} characters{of_words}"),
-        ("known words", f"{percent(summary['known_mass'])} of what the speller alone would spell, which is left out"),
-    ]
-    return (doc.Lines(tuple(lines)), *_separators(separators))
-
-
-def _separators(model: SeparatorModel) -> Iterator[doc.Block]:
-    seen: Counter[int] = Counter()
-    for (_, which), count in model.counts.items():
-        seen[which] += count
-    most = seen.most_common(_MOST_SEPARATORS)
-    if most:
-        columns = (
-            doc.labels("", [_shown(model.known[which]) for which, _ in most]),
-            doc.numbers("times", [count for _, count in most], form="count", drop=1),
-            doc.numbers("share", [count / seen.total() for _, count in most], 3, "percent"),
-        )
-        yield doc.Table(columns, "white space before words and line ends in the training text, the commonest")
-
-
-def _shown(separator: str) -> str:
-    if set(separator) <= {" "}:
-        return {0: "none", 1: "a space"}.get(len(separator), f"{len(separator)} spaces")
-    return ascii(separator)
+def model_blocks(model: SpelledModel) -> doc.Document:
+    """Return what a model is made of: the model inside, and what its speller learned."""
+    known = f"{model.known_count:,}, predicted by {model.inner.label}"
+    lines = (("model", model.label), (f"known {model.tokenizer.unit}s", known))
+    return (doc.Lines(lines), *map(doc.Text, learned(model.learned())))

@@ -45,5 +45,6 @@ from lmgauge.scores.table import TokenStrings as TokenStrings
 from lmgauge.scores.table import escaped as escaped
 from lmgauge.scores.table import example_batch as example_batch
 from lmgauge.scores.table import join_batches as join_batches
+from lmgauge.scores.table import same_tokens as same_tokens
 from lmgauge.scores.table import starts_of as starts_of
 from lmgauge.scores.table import unescaped as unescaped

@@ -214,7 +214,7 @@ def _read_rows(path: Path, columns: Sequence[str] | None, logprob: str) -> Itera
             yield from _read_parquet(path, columns, logprob)
             return
         source = find_sources(path, form)[0]
-        if not source.one_shot and (replies := _replies(path)) is not None:
+        if not source.one_shot and not logprob and (replies := _replies(path)) is not None:
             yield from replies
             return
         records = reader_of(source, Fields(quotes=True)).rows()
@@ -235,7 +235,7 @@ def _read_parquet(path: Path, columns: Sequence[str] | None, logprob: str) -> It
                 yield rows_of(rows, log, first, [f"{path}, row {row}" for row in range(first + 1, first + len(rows) + 1)])
                 first += len(rows)
             return
-        _require_columns(path, ["logprob" if name == logprob else name for name in schema.names])
+        _require_columns(path, schema.names, logprob or "logprob")
         known = {"segment", "logprob", logprob, *(_COLUMNS if columns is None else _COLUMNS & {*columns})}
         wanted = [name for name in schema.names if name in known]
         for rows in batches_of(file, PARQUET_ROWS, wanted):
@@ -272,7 +272,7 @@ def _read_records(
         if isinstance(row.get("logprob"), str):
             row["logprob"] = number(row["logprob"], f"{path}, line {line}")
         if not first:
-            _require_columns(path, list(row))
+            _require_columns(path, list(row), logprob or "logprob")
         row.setdefault("kind", KINDS[TOKEN])  # some programs write it only where it is not this
         here = known & row.keys()
         if not first:
@@ -392,8 +392,8 @@ def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray
     return of_row
 
 
-def _require_columns(path: Path, names: Sequence[str]) -> None:
-    for name in ("segment", "logprob"):
+def _require_columns(path: Path, names: Sequence[str], logprob: str = "logprob") -> None:
+    for name in ("segment", logprob):
         if name not in names:
             way = f"lmgauge import {path} --logprob COLUMN --logprob COLUMN --log-unit nats -o RUNS"
             raise InputError(

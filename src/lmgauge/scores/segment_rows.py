@@ -35,6 +35,9 @@ def _one_by_one(batch: ScoreBatch) -> Iterator[ScoreBatch]:
         begin = end
 
 
+_ROWS_AT_A_TIME = 1 << 16  # their columns fit into the caches of a core
+
+
 class SegmentReader:
     """Hands out the rows of a table by ranges of segments."""
 
@@ -58,8 +61,11 @@ class SegmentReader:
 
     @property
     def whole_until(self) -> int:
-        """Return the segment that the rows at hand end in: all of those before it are at hand; 0 when all were taken."""
-        return int(self._waiting.segments[-1]) if self._waiting is not None else 0
+        """Return a segment before which all rows are at hand, and not too many to be worked on at once; 0 at the end."""
+        if self._waiting is None:
+            return 0
+        place = int(np.searchsorted(np.cumsum(self._waiting.segment_events), _ROWS_AT_A_TIME))
+        return int(self._waiting.segments[min(place, len(self._waiting.segments) - 1)])
 
     def take(self, begin: int, end: int) -> ScoreBatch:
         """Return the rows of a range of segments, each of which is listed, also those without rows."""

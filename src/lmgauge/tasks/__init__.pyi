@@ -12,7 +12,6 @@ from lmgauge.api.task_scores import score_label_files as score_label_files
 from lmgauge.api.task_scores import score_labels as score_labels
 from lmgauge.api.task_scores import score_segments as score_segments
 from lmgauge.api.task_scores import score_systems as score_systems
-from lmgauge.tasks.accumulator import Accumulator as Accumulator
 from lmgauge.tasks.alignment import align as align
 from lmgauge.tasks.comparison import Systems as Systems
 from lmgauge.tasks.correlation import Correlation as Correlation

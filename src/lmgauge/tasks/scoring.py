@@ -17,7 +17,7 @@ from lmgauge.base.paths import refuse_file_names
 from lmgauge.base.progress import say_progress
 from lmgauge.numerics.resampling import CodedSums, UnitSums, in_one_order
 from lmgauge.tasks.comparison import Systems, compare_systems
-from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric, with_whole_statistics
+from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric, TaskScore, with_whole_statistics
 from lmgauge.tasks.segment_examples import SegmentChooser
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.significance import IndependentRows
@@ -204,6 +204,16 @@ def block_statistics(metric: TaskMetric, block: Block, threads: int | None) -> I
         else:
             references = shared = own.with_texts(metric.prepared_references(own.texts))
         yield metric.statistics(metric.prepared(hypotheses), references, threads, block.sources)
+
+
+def score_strings(
+    metric: TaskMetric, hypotheses: Sequence[str], references: GivenReferences, threads: int | None = None
+) -> TaskScore:
+    """Score the outputs of one system that a caller has as strings, by a metric whose statistics are whole numbers."""
+    block = block_of_strings(metric, {"": hypotheses}, references)
+    Blanks.of(block.hypotheses[0], block.references).check(metric)
+    (rows,) = block_statistics(metric, block, threads)
+    return metric.score(rows.sum(axis=0), block.references.count)
 
 
 def segment_scores(metric: TaskMetric, segments: ParallelSegments, threads: int | None = None) -> Iterator[SegmentScores]:

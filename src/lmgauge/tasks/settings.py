@@ -42,8 +42,6 @@ class BleuOptions:
 
     Attributes:
         order: longest n-grams that count.
-        weights: weights of the orders from 1, not negative, summing to 1; equal if not given. With `effective_order` those
-            of the orders that count are divided by their sum.
         smoothing: what an order without a match counts as; exp: 1/2, 1/4, ... of a match, for the first, second, ... such
             order; floor: `smoothing_value` of a match; add-k: as many matches and n-grams more, for all orders from 2; none:
             it stays zero, and so does the score.
@@ -62,7 +60,6 @@ class BleuOptions:
 
     heading: ClassVar[str] = "Options"
     order: Annotated[int, Bounds(1, 64)] = 4
-    weights: Sequence[float] | None = None
     smoothing: BleuSmoothing = "exp"
     smoothing_value: Annotated[float, Bounds(0, 1e6)] | None = None
     effective_order: bool = False

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.base.choices import Boundary
 from lmgauge.base.errors import UsageError
+from lmgauge.base.escaping import counted
 from lmgauge.records.records import Records
 
 if TYPE_CHECKING:
@@ -238,8 +239,8 @@ class TextReport:
 
     def left_out(self) -> list[str]:
         """Return one sentence for each thing that was left out while reading; empty if nothing was."""
-        bad = f"{_counted(self.skipped - self.unusable, 'segment')} left out: not valid text"
-        unusable = f"{_counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}"
+        bad = f"{counted(self.skipped - self.unusable, 'segment')} left out: not valid text"
+        unusable = f"{counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}"
         return [bad] * (self.skipped > self.unusable) + [unusable] * (self.unusable > 0)
 
     def notes(self) -> list[str]:
@@ -251,7 +252,7 @@ class TextReport:
             lines.append(f"{self.crlf_lines:,} CRLF line ends read as LF")
         if self.lone_returns:
             lines.append(
-                f"{_counted(self.lone_returns, 'carriage return')} alone: white space, no line end; if they end lines, as "
+                f"{counted(self.lone_returns, 'carriage return')} alone: white space, no line end; if they end lines, as "
                 r"on old Macs, convert the file, e.g. tr '\r' '\n'"
             )
         if self.bom:
@@ -266,7 +267,7 @@ class TextReport:
         if self.replaced:
             lines.append(f"{self.replaced:,} bytes that are not valid text replaced by U+FFFD")
         if self.repeated_ids:
-            repeated = _counted(self.repeated_ids, "record")
+            repeated = counted(self.repeated_ids, "record")
             lines.append(f"{repeated} with the id of an earlier one: tell rows apart by segment, not by id")
         if self.boundary is not None:
             lines.append(
@@ -274,22 +275,18 @@ class TextReport:
                 f"tokens {_CUT[self.boundary]}"
             )
         if self.turns_without_content:
-            lines.append(f"{_counted(self.turns_without_content, 'turn')} without content (tool calls): shown, not scored")
+            lines.append(f"{counted(self.turns_without_content, 'turn')} without content (tool calls): shown, not scored")
         if self.turns_with_reasoning:
-            lines.append(f"{_counted(self.turns_with_reasoning, 'turn')} with reasoning in a field of its own: not scored")
+            lines.append(f"{counted(self.turns_with_reasoning, 'turn')} with reasoning in a field of its own: not scored")
         if self.without_turns:
-            lines.append(f"{_counted(self.without_turns, 'conversation')} without a turn of the roles that are scored")
+            lines.append(f"{counted(self.without_turns, 'conversation')} without a turn of the roles that are scored")
         if self.joined:
             by = {"\n": "a newline", "\n\n": "a blank line"}.get(self.joined_by, repr(self.joined_by))
-            lines.append(f"{_counted(self.joined, 'segment')} joined by {by} into one text")
+            lines.append(f"{counted(self.joined, 'segment')} joined by {by} into one text")
         return lines
 
 
 _CUT: dict[Boundary, str] = {"joint": "together with what follows it", "apart": "on its own"}
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def is_white_space(data: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -12,8 +12,9 @@ import pytest
 from tests.reference import agreement as twin
 
 from lmgauge.base.errors import CheckFailedError, InputError
+from lmgauge.base.result_list import columns_of
 from lmgauge.evaluation.agreement.agree import agree
-from lmgauge.evaluation.agreement.results import QUANTILE_WIDTH, EngineAgreement
+from lmgauge.evaluation.agreement.results import QUANTILE_WIDTH, EngineAgreement, PairFigures
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.text.documents import Corpus
 
@@ -54,7 +55,8 @@ def test_figures_are_those_of_the_slow_twin(tmp_path: Path) -> None:
     b[3][7] = -math.inf
     made = agree(run(tmp_path / "a.jsonl", a), run(tmp_path / "b.jsonl", b), band=BAND)
     expected = twin.figures(a, b, BAND)
-    for name, figure in made.figures.items():
+    for name in expected:
+        figure = getattr(made.figures, name)
         assert figure.value == pytest.approx(expected[name], rel=1e-9), name
         assert figure.interval is None or figure.interval.low <= (figure.value or 0.0) <= figure.interval.high
     assert made.figures.events == sum(SIZES)
@@ -62,7 +64,7 @@ def test_figures_are_those_of_the_slow_twin(tmp_path: Path) -> None:
     assert made.figures.zeros == (0, 1)
     assert "in no mean" in " ".join(made.notes)
     d = np.sort([y - x for one, other in zip(a, b, strict=True) for x, y in zip(one, other, strict=True) if y > -math.inf])
-    assert made.figures.largest == pytest.approx(np.abs(d).max())
+    assert made.figures.largest.value == pytest.approx(np.abs(d).max())
     assert sum(count for _, count in made.figures.histogram) == len(d)
     for percent, value in made.figures.quantiles.items():
         assert value == pytest.approx(d[int(float(percent) / 100 * (len(d) - 1))], rel=QUANTILE_WIDTH)
@@ -72,11 +74,10 @@ def test_a_table_agrees_with_itself_and_an_exchange_turns_signs(tmp_path: Path) 
     a = draw(3, SIZES)
     first, second = run(tmp_path / "a.jsonl", a), run(tmp_path / "b.jsonl", noisy(a, 4, 0.05))
     same = agree(first, first)
-    values = {name: figure.value for name, figure in same.figures.items()}
+    values = {name: getattr(same.figures, name).value for name in columns_of(PairFigures)}
     assert all(values[name] == 0.0 for name in ("mean_difference", "mean_size", "rms", "share_outside", "k1", "k3", "slope"))
     assert values["effective_sample_size"] == 1.0
-    assert same.within_rounding
-    assert same.beyond is None
+    assert same.beyond is False
     one, other = agree(first, second).figures, agree(second, first).figures
     assert one.mean_difference.value == -(other.mean_difference.value or 0.0)
     assert one.mean_size.value == other.mean_size.value
@@ -109,7 +110,7 @@ def test_noise_as_large_as_the_floor_is_within_it_and_faults_are_beyond(tmp_path
     sound = verdict(tmp_path, noisy(a, 9, 0.01), floor, a)
     assert sound.beyond is False
     assert sound.require() is sound
-    assert len(sound.tests) == 4
+    assert len(sound.p_values) == 4
     for fault in (noisy(a, 9, 0.03), noisy(a, 9, 0.01, shift=0.005), noisy(a, 9, 0.01, heat=0.01)):
         made = verdict(tmp_path, fault, floor, a)
         assert made.beyond is True
@@ -126,19 +127,24 @@ def test_a_floor_without_noise_leaves_room_for_rounding_only(tmp_path: Path) -> 
     one_off[5][3] -= 0.01
     made = verdict(tmp_path, one_off, a, a)
     assert made.beyond is True
-    assert made.tests == ()
+    assert made.p_values == {}
     assert (made.worst_tokens[0].segment, made.worst_tokens[0].position) == (5, 3)
     assert (made.worst_tokens[0].before, made.worst_tokens[0].token) == ("token0token1token2", "token3")
     impossible = [list(one) for one in a]
     impossible[2][2] = -math.inf
-    assert verdict(tmp_path, impossible, a, a).beyond is True
+    made = verdict(tmp_path, impossible, a, a)
+    assert made.beyond is True
+    assert "which has fewer zero probabilities" in str(made)
+    barely = verdict(tmp_path, [[x - 1e-6 for x in one] for one in a], noisy(a, 17, 1e-9), a)
+    assert barely.beyond is False
+    assert "agree up to the rounding of float32" in str(barely)
 
 
 def test_too_little_text_gives_no_verdict(tmp_path: Path) -> None:
     a = draw(11, [30] * 3)
     made = verdict(tmp_path, noisy(a, 12, 0.1), noisy(a, 13, 0.01), a)
     assert made.beyond is None
-    assert made.tests == ()
+    assert made.p_values == {}
     with pytest.raises(CheckFailedError, match="too little text"):
         made.require()
     assert "Fewer than six" in str(made)
@@ -159,8 +165,7 @@ def test_rows_that_end_early_are_counted(tmp_path: Path) -> None:
     b = [a[0], a[1][:2], [], a[3]]
     made = agree(run(tmp_path / "a.jsonl", a), run(tmp_path / "b.jsonl", b))
     assert (made.figures.events, made.segments) == (7, 3)
-    assert made.missing_tokens == (0, 2)
-    assert made.missing_segments == (0, 1)
+    assert made.missing == ((0, 0), (2, 1))
     assert "b.jsonl lacks 2 tokens at the ends of segments and 1 whole segments" in " ".join(made.notes)
 
 

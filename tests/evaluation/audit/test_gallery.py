@@ -66,7 +66,7 @@ KINDS += [(kind, True) for kind in dict.fromkeys([*OF_PREDICTIONS, *SOUND])]
 @pytest.fixture(scope="module")
 def audited(lines: list[str]) -> Audits:
     """The audit of each model, asked about one context at a time and about many."""
-    test = [*lines[200:230], "an unheardofword here", "  two  spaces ", "", "the last line"]
+    test = [*lines[200:225], "an unheardofword here", "  two  spaces ", "", "the last line"]
     return {
         (kind, many): audit(
             (asked_together(kind) if many else kind)(lines[:250]),

@@ -10,7 +10,8 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.evaluation.diagnosis.costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN, SpellingSums
+from lmgauge.evaluation.diagnosis.costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN, spelling_costs
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import SPELLED, TOKEN, example_batch
 
@@ -25,9 +26,8 @@ def model() -> lmgauge.models.SpelledModel:
 
 def test_the_parts_are_all_of_the_bits(model: lmgauge.models.SpelledModel) -> None:
     (batch,) = model.score(Corpus.from_strings(TEXT))
-    sums = SpellingSums(3)
-    sums.add(None, batch)
-    costs = sums.finish()
+    costs = spelling_costs(EventSums.of(batch))
+    assert costs is not None
     parts = {part.part: part for part in costs.parts}
     assert list(parts) == [KNOWN, UNSEEN, LETTERS, SPACE, ENDS]
     assert math.fsum(part.bits for part in costs.parts) == pytest.approx(nats_to_bits(-math.fsum(batch.logprob)), rel=1e-12)
@@ -36,29 +36,10 @@ def test_the_parts_are_all_of_the_bits(model: lmgauge.models.SpelledModel) -> No
     assert parts[KNOWN].bits == pytest.approx(event[batch.kind == TOKEN].sum())
     assert parts[UNSEEN].bits == pytest.approx(event[batch.kind == SPELLED].sum())
     assert parts[LETTERS].events == parts[UNSEEN].events == np.count_nonzero(batch.kind == SPELLED)
-    assert costs.dearest == ()
-
-
-def test_the_dearest_words(model: lmgauge.models.SpelledModel) -> None:
-    corpus = Corpus.from_strings(TEXT)
-    cost = {}
-    sums = SpellingSums(2)
-    for block, batch in zip(corpus, model.score(corpus), strict=True):
-        sums.add(block, batch)
-        starts = block.starts[batch.row_segments()] + batch.starts()
-        ends = block.starts[batch.row_segments()] + batch.ends
-        for row in np.flatnonzero(batch.kind == SPELLED).tolist():
-            word = block.data[starts[row] : ends[row]].tobytes().decode().strip()
-            cost.setdefault(word, []).append(-nats_to_bits(float(batch.extra["spelling"][row])))
-    costs = sums.finish()
-    dearest = sorted(cost, key=lambda word: -cost[word][0])[:2]
-    assert [(one.word, one.events) for one in costs.dearest] == [(word, len(cost[word])) for word in dearest]
 
 
 def test_a_table_without_spelling_says_nothing() -> None:
-    sums = SpellingSums(2)
-    sums.add(None, example_batch())
-    assert sums.finish() is None
+    assert spelling_costs(EventSums.of(example_batch())) is None
 
 
 def test_a_diagnosis_shows_it_everywhere(model: lmgauge.models.SpelledModel, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from lmgauge.evaluation.slicing.cuts import (
     CLASSES,
     FREQUENCY_BANDS,
     POSITION_STARTS,
+    Cuts,
     band_labels,
     byte_classes,
     frequency_bands,
@@ -34,6 +35,7 @@ from lmgauge.evaluation.slicing.span_alignment import Ranges, exact_sums, ranges
 from lmgauge.evaluation.slicing.sums import SliceSums
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.scores import ScoreBatch, Strings
+from lmgauge.scores.table import KINDS
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -190,6 +192,16 @@ def test_line_ends_belong_to_the_last_stretch(tmp_path: Path) -> None:
     (block,) = Corpus.from_files(file)
     ranges = shared_ranges([table_of([[2, 4, 4], [0], [2, 2]])])
     assert range_sizes(block, ranges).tolist() == [[2, 2, 1], [2, 2, 1], [1, 1, 0], [1, 1, 0], [2, 1, 1], [1, 1, 0]]
+
+
+def test_each_kind_of_event_has_a_slice() -> None:
+    n, kinds = len(KINDS), np.arange(len(KINDS), dtype=np.uint8)
+    rows = ScoreBatch(
+        np.array([0]), np.array([n]), np.zeros(n, np.uint32), Strings(["a"]), np.full(n, -1.0), kinds, np.zeros(0, np.int64)
+    )
+    cuts = Cuts(None).of_events(None, rows, ranges_by_event([rows]), spans=False)
+    labels, codes = next((labels, codes) for name, labels, codes in cuts if name == "kind of event")
+    assert [labels[code] for code in codes] == list(dict.fromkeys(labels))
 
 
 def test_bands() -> None:

@@ -76,8 +76,9 @@ def stop_at(update: int) -> Callable[[TrainingEvent], None]:
     return watch
 
 
-@pytest.mark.parametrize("context", ["stream", "sentence"])
-@pytest.mark.parametrize("kind", NEURAL_KINDS)
+@pytest.mark.parametrize(
+    ("kind", "context"), [*((kind, "stream") for kind in NEURAL_KINDS), ("ffnn", "sentence"), ("lstm", "sentence")]
+)
 def test_it_learns_and_others_load_it(kind: str, context: str, tmp_path: Path) -> None:
     result = train(tmp_path, kind, context=context, epochs=5, optimizer="adamw", learning_rate=0.02)
     losses = [entry["perplexity"] for entry in result.history]
@@ -94,13 +95,15 @@ def test_it_learns_and_others_load_it(kind: str, context: str, tmp_path: Path) -
     assert not (tmp_path / "model.training").exists()
 
 
-@pytest.mark.parametrize("context", ["stream", "sentence"])
-@pytest.mark.parametrize("kind", ["ffnn", "lstm", "gru", "transformer"])
+@pytest.mark.parametrize(
+    ("kind", "context"),
+    [("ffnn", "sentence"), ("lstm", "stream"), ("lstm", "sentence"), ("gru", "stream"), ("transformer", "stream")],
+)
 def test_going_on_gives_the_same_bits(kind: str, context: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"context": context, "epochs": 3, "batch_size": 2}
+    options: dict[str, Any] = {"context": context, "epochs": 2, "batch_size": 2}
     whole = train(tmp_path / "whole", kind, **options)
     halves = tmp_path / "halves"
-    for update in (25, 75):
+    for update in (25, 45):
         with pytest.raises(KeyboardInterrupt):
             train(halves, kind, checkpoint_every=10, watch=stop_at(update), resume=True, **options)
     again = train(halves, kind, checkpoint_every=10, resume=True, **options)
@@ -108,15 +111,8 @@ def test_going_on_gives_the_same_bits(kind: str, context: str, tmp_path: Path) -
     assert again.history == whole.history
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-def test_going_on_with_schedules_that_remember(optimizer: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {
-        "schedule": "cosine",
-        "patience": 1,
-        "epochs": 6,
-        "optimizer": optimizer,
-        "learning_rate": 0.05,
-    }
+def test_going_on_with_schedules_that_remember(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"schedule": "cosine", "patience": 1, "epochs": 6, "optimizer": "adamw", "learning_rate": 0.05}
     whole = train(tmp_path / "whole", **options)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "halves", watch=stop_at(50), **options)

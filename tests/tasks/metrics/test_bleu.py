@@ -108,7 +108,7 @@ def test_the_grid_on_small_texts(smoothing: tuple[str, Any], effective: bool, lo
     other = [" ".join(text.split()[1:] + text.split()[:1]) for text in texts]
     more = [text.swapcase()[: len(text) // 2] for text in texts]
     for tokenizer, order in product(OWN, (1, 2, 4, 6)):
-        metric = BLEU(order, None, *smoothing, effective, lowercase, tokenizer)
+        metric = BLEU(order, *smoothing, effective, lowercase, tokenizer)
         assert_agrees(metric, other, [texts])
         assert_agrees(metric, other, [texts, more])
 
@@ -167,7 +167,7 @@ def test_any_texts_and_a_different_number_of_references(
     segments: list[tuple[str, list[str | None]]], tokenizer: str, smoothing: tuple[str, Any], order: int, effective: bool
 ) -> None:
     streams = [list(stream) for stream in zip(*(references for _, references in segments), strict=True)]
-    assert_agrees(BLEU(order, None, *smoothing, effective, tokenizer=tokenizer), [text for text, _ in segments], streams)
+    assert_agrees(BLEU(order, *smoothing, effective, tokenizer=tokenizer), [text for text, _ in segments], streams)
 
 
 @given(st.lists(st.tuples(any_text, any_text), max_size=8), st.integers(0, 8), st.integers(1, 5))
@@ -201,12 +201,12 @@ def test_reference_lengths() -> None:
             "nrefs:var|case:lc|eff:no|tok:zh|smooth:exp|version:2.6.0",
         ),
         (
-            {"order": 2, "weights": [0.75, 0.25], "smoothing": "floor", "reference_length": "shortest"},
+            {"order": 2, "smoothing": "floor", "reference_length": "shortest"},
             2,
-            "nrefs:2|case:mixed|eff:no|tok:13a|smooth:floor[0.10]|order:2|weights:0.75,0.25|reflen:shortest|version:2.6.0",
+            "nrefs:2|case:mixed|eff:no|tok:13a|smooth:floor[0.10]|order:2|reflen:shortest|version:2.6.0",
         ),
         (
-            {"smoothing": "add-k", "smoothing_value": 0.001, "effective_order": True, "weights": [0.25] * 4},
+            {"smoothing": "add-k", "smoothing_value": 0.001, "effective_order": True},
             1,
             "nrefs:1|case:mixed|eff:yes|tok:13a|smooth:add-k[0.001]|version:2.6.0",
         ),
@@ -265,9 +265,6 @@ def test_only_empty_texts() -> None:
             {"reference_length": "longest"},
             "unknown reference-length 'longest': choose one of closest, shortest, average",
         ),
-        ({"weights": [1, 0]}, "2 given for order 4"),
-        ({"weights": ["a"]}, "are not numbers"),
-        ({"weights": 1}, "are not numbers"),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], words: str) -> None:
@@ -291,11 +288,3 @@ def test_the_average_takes_sixteen_references() -> None:
     with pytest.raises(UsageError, match="segment 1 has 17 references; BLEU averages the lengths of up to 16"):
         BLEU(reference_length="average").statistics(Texts.of_strings(["a"]), more)
     assert BLEU().statistics(Texts.of_strings(["a"]), more)[0, 1] == 1
-
-
-def test_the_options_are_not_the_callers_list() -> None:
-    weights = [0.5, 0.5]
-    metric = BLEU(order=2, weights=weights)  # type: ignore[arg-type]
-    weights[0] = 1.0
-    assert metric.weights == (0.5, 0.5)
-    assert metric == BLEU(order=2, weights=(0.5, 0.5))

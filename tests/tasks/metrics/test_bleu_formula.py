@@ -37,7 +37,7 @@ smoothings = st.one_of(
 def test_scores_are_sacrebleu_s(data: st.DataObject, order: int, smoothing: tuple[str, Any], effective: bool) -> None:
     compute_bleu = pytest.importorskip("sacrebleu.metrics").BLEU.compute_bleu
     rows = data.draw(st.lists(sums(order), min_size=1, max_size=5))
-    formula = BLEU(order, None, *smoothing, effective_order=effective)
+    formula = BLEU(order, *smoothing, effective_order=effective)
     found, precisions = bleu_scores(rows, formula), ngram_precisions(rows, formula)
     for row, score, parts in zip(rows, found, precisions, strict=True):
         options = {"smooth_method": smoothing[0], "smooth_value": smoothing[1], "effective_order": effective}
@@ -49,21 +49,16 @@ def test_scores_are_sacrebleu_s(data: st.DataObject, order: int, smoothing: tupl
 
 
 @given(st.data(), st.integers(1, 5), smoothings, st.booleans())
-def test_weighted_scores_are_the_twin_s(
-    data: st.DataObject, order: int, smoothing: tuple[str, Any], effective: bool
-) -> None:
-    raw = data.draw(st.lists(st.integers(0, 4), min_size=order, max_size=order).filter(any))
-    weights = tuple(w / sum(raw) for w in raw)
+def test_scores_are_the_twin_s(data: st.DataObject, order: int, smoothing: tuple[str, Any], effective: bool) -> None:
     rows = data.draw(st.lists(sums(order), min_size=1, max_size=5))
-    formula = BLEU(order, weights, *smoothing, effective_order=effective)
-    expected = [100 * twin.score(row, smoothing[0], formula.value, effective, weights) for row in rows]
+    formula = BLEU(order, *smoothing, effective_order=effective)
+    expected = [100 * twin.score(row, smoothing[0], formula.value, effective) for row in rows]
     assert bleu_scores(rows, formula).tolist() == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_textbook_s_example_is_exactly_one_half() -> None:
     """The 0.545 printed in one post is a slip: the logarithms sum to -2.0794, a third of which is -0.6931 = ln 0.5."""
     assert bleu_scores([CAT], BLEU(order=3))[0] == 50.0
-    assert bleu_scores([CAT], BLEU(order=3, weights=(1 / 3, 1 / 3, 1 / 3)))[0] == 50.0
     assert math.log(5 / 6) + math.log(3 / 5) + math.log(1 / 4) == pytest.approx(-2.0794, abs=1e-4)
 
 
@@ -93,17 +88,6 @@ def test_a_product_too_small_for_a_float() -> None:
     """64 precisions of a millionth: their product is 1e-384."""
     row = [10**6, 10**6, *[1] * 64, *[10**6] * 64]
     assert bleu_scores([row], BLEU(64))[0] == pytest.approx(1e-4, rel=1e-12)
-
-
-def test_effective_order_divides_weights_by_those_that_count() -> None:
-    row = [2, 2, 1, 1, 0, 2, 1, 0]
-    formula = BLEU(3, smoothing="none", effective_order=True, weights=(0.5, 0.25, 0.25))
-    assert bleu_scores([row], formula)[0] == pytest.approx(100 * math.exp(0.5 * math.log(0.5) / 0.75))
-    assert bleu_scores([row], BLEU(3, smoothing="none", effective_order=True, weights=(0.0, 0.0, 1.0)))[0] == 0.0
-
-
-def test_an_order_of_weight_zero_has_no_say() -> None:
-    assert bleu_scores([[4, 4, 4, 0, 4, 3]], BLEU(2, smoothing="none", weights=(1.0, 0.0)))[0] == 100.0
 
 
 def test_sums_are_not_changed() -> None:
@@ -136,9 +120,6 @@ def test_brevity_penalty() -> None:
         ({"smoothing": "floor", "smoothing_value": -1.0}, "smoothing-value must be a number from 0"),
         ({"smoothing": "add-k", "smoothing_value": math.nan}, "must be a number from 0 .* got nan"),
         ({"smoothing": "add-k", "smoothing_value": "1"}, "must be a number from 0 .* got '1'"),
-        ({"weights": (0.5, 0.5)}, "2 given for order 4"),
-        ({"order": 2, "weights": (1.5, -0.5)}, "at least 0"),
-        ({"order": 2, "weights": (0.33, 0.33)}, "their sum is 0.66, not 1"),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], words: str) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from lmgauge.base.errors import CheckFailedError
 from lmgauge.base.result_list import ResultList, Tabled, column, columns_of, interval_columns
@@ -48,32 +47,17 @@ class PairFigures:
     k1: Figure = field(metadata=column("KL estimate k1, nats", 2, "figures"))
     k3: Figure = field(metadata=column("KL estimate k3, nats", 2, "figures"))
     # nats that Δ rises by for a nat of the first log-probability: a temperature of 1.01 in the second shows as about -0.01
-    slope: Figure = field(metadata=column("Δ for a nat of log p", 2, "figures"))
+    slope: Figure = field(metadata=column("slope of Δ over log p", 2, "figures"))
     perplexity_ratio: Figure = field(metadata=column("perplexity ratio", 5))
     # of whole segments, whose ratio is the product of those of their tokens: the share outside the band, and the effective
     # number (sum w)^2 / sum w^2 of the ratios w as weights (Kish 1965), as a share of the segments
     sequences_outside: Figure = field(metadata=column("sequences outside {band}, %", 2, "figures", scale=100))
     effective_sample_size: Figure = field(metadata=column("effective sample size, %", 4, scale=100))
-    largest: float
+    largest: Figure = field(metadata=column("largest |Δ|, nats", 2, "figures"))
     quantiles: dict[str, float]  # of Δ by percent, nats; each is right within `QUANTILE_WIDTH` of itself
     zeros: tuple[int, int]  # events that only the first, and only the second, gives probability zero
     histogram: tuple[tuple[float, int], ...]  # lower end of each bin of |Δ|, nats, a power of two (0 for what is 0); events
     slices: tuple[PairSlices, ...]
-
-    def items(self) -> Iterator[tuple[str, Figure]]:
-        """Yield the names and values of the figures that have intervals."""
-        for name in columns_of(PairFigures):
-            yield name, getattr(self, name)
-
-
-@dataclass(frozen=True)
-class FloorTest:
-    """A figure of the pair beside that of the noise floor, and whether the gap is chance."""
-
-    figure: str  # name of an attribute of `PairFigures`
-    value: float
-    floor: float
-    p_value: float  # by swaps of the two in whole documents; adjusted for all tests of the pair
 
 
 @dataclass(frozen=True)
@@ -101,14 +85,16 @@ class EngineAgreement(Tabled):
         figures: of the two.
         floor: the same of the first against itself: in other batches, or another run; None where there is none.
         floor_from: where the floor is from, in words; empty without one.
-        tests: of the figures against those of the floor; empty without one, and for fewer than six documents or segments.
+        p_values: of figures against those of the floor, by swaps of the two in whole documents, adjusted for all of them;
+            empty without a floor that varies, and for fewer than six documents or segments.
         beyond: whether the second is further from the first than the first from itself; None where that is not known.
-        missing_tokens: tokens at the ends of segments that the first, the second and the floor lack.
-        missing_segments: whole segments that each lacks.
+        missing: of the first, the second and the floor how many tokens at the ends of segments each lacks, and how many
+            whole segments.
         worst_tokens: those with the largest |Δ|.
         independence: what intervals and tests take as independent, in words.
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
+        label: what the pair is called in a series.
 
     Example:
         >>> import lmgauge
@@ -119,7 +105,6 @@ class EngineAgreement(Tabled):
         (36, 0.209, True)
     """
 
-    STATED: ClassVar = ("within_rounding",)
     first: str
     second: str
     band: tuple[float, float]
@@ -127,19 +112,14 @@ class EngineAgreement(Tabled):
     figures: PairFigures
     floor: PairFigures | None
     floor_from: str
-    tests: tuple[FloorTest, ...]
+    p_values: dict[str, float]
     beyond: bool | None
-    missing_tokens: tuple[int, ...]
-    missing_segments: tuple[int, ...]
+    missing: tuple[tuple[int, int], ...]
     worst_tokens: tuple[WorstEvent, ...]
     independence: str
     signature: str
     notes: tuple[str, ...]
-
-    @property
-    def within_rounding(self) -> bool:
-        """Return True if no token is further apart than numbers in float32 are by rounding."""
-        return self.figures.largest <= ROUNDING and not any(self.figures.zeros)
+    label: str = ""
 
     def require(self) -> EngineAgreement:
         """Return the result itself, if the two agree within the noise floor.
@@ -147,18 +127,20 @@ class EngineAgreement(Tabled):
         Raises:
             CheckFailedError: they do not, or nothing tells.
         """
-        if not self.beyond and (self.beyond is False or self.within_rounding):
+        if self.beyond is False:
             return self
-        raise CheckFailedError(f"{self.second} and {self.first}: {BEYOND if self.beyond else UNKNOWN}")
+        unknown = "not known to agree, as there is no noise floor, or too little text to test against it"
+        why = "further apart than the noise floor" if self.beyond else unknown
+        raise CheckFailedError(f"{self.second} and {self.first}: {why}")
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each figure."""
-        floor = dict(self.floor.items()) if self.floor is not None else {}
+        pair = {"label": self.label, "first": self.first, "second": self.second}
         return [
-            {"first": self.first, "second": self.second, "figure": name, "value": figure.value}
-            | interval_columns(figure.interval)
-            | {"floor": floor[name].value if name in floor else None, "beyond": self.beyond}
-            for name, figure in self.figures.items()
+            {**pair, "figure": name, "value": getattr(self.figures, name).value}
+            | interval_columns(getattr(self.figures, name).interval)
+            | {"floor": self.floor and getattr(self.floor, name).value, "p_value": self.p_values.get(name)}
+            for name in columns_of(PairFigures)
         ]
 
     def _in_brief(self) -> str:
@@ -169,8 +151,6 @@ class EngineAgreement(Tabled):
 ROUNDING = 1e-5
 """Nats that a token's log-probability may be off by in float32, or where a program prints five digits."""
 QUANTILE_WIDTH = 2.0**-7
-BEYOND = "further apart than the noise floor"
-UNKNOWN = "not known to agree, as there is no noise floor, or too little text to test against it"
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,7 +159,6 @@ class AgreementSeries(ResultList[EngineAgreement]):
 
     Attributes:
         items: the pairs.
-        labels: what each is called.
 
     Example:
         >>> import lmgauge
@@ -190,12 +169,6 @@ class AgreementSeries(ResultList[EngineAgreement]):
         [1.313, 0.209]
     """
 
-    labels: tuple[str, ...]
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        return [{"label": label} | pair.to_dict() for label, pair in zip(self.labels, self.items, strict=True)]
-
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each pair and figure."""
-        pairs = zip(self.labels, self.items, strict=True)
-        return [{"label": label} | row for label, pair in pairs for row in pair.to_rows()]
+        return [row for pair in self.items for row in pair.to_rows()]

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from lmgauge.base.errors import InputError, ProbabilityError
+from lmgauge.base.errors import InputError, ModelFileError, ProbabilityError
 from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.audit.causality import Memory, beginning, check_causality, check_copy, untouched_copy
 from lmgauge.evaluation.audit.checks import LEVELS, NOT_ASKED_FOR, Audit, Check, by_level, judge
 from lmgauge.evaluation.audit.compression import check_compression
+from lmgauge.evaluation.audit.conformance import Conformance
 from lmgauge.evaluation.audit.coverage import Coverage
 from lmgauge.evaluation.audit.normalization import LEVEL as NORMALIZATION
 from lmgauge.evaluation.audit.normalization import SUMS, check_normalization
@@ -64,12 +65,12 @@ def check_contamination(
 
 _SAMPLE_BYTES = 100_000
 _BATCH_BYTES = 30_000
-_COMPARED_WITH_COPY = 200
 _SHOWN_EVERY = 4096
 _OF_WHOLE_SEGMENTS = ("causality", "compression")
 _GIVEN_TEXT = "the text has given text in it, which this level does not show: audit the model on the text without --given"
 _TURNS = "turns come after the conversation before them, which this level does not show: audit the model on plain text"
-_BROKEN_OFF = "the audit ended when the model gave a probability above 1"
+_NOT_SHOWN = "a server tells the log-probabilities of the text's tokens, not of the whole vocabulary: audit the model itself"
+_BROKEN_OFF = "the audit ended before it, at what failed"
 
 
 def audit(
@@ -99,10 +100,15 @@ def audit(
         if levels - {"contamination"}:
             blocks: Iterator[Segments] = iter(corpus)
             first, texts = beginning(subject, blocks)
+            if subject.served and levels & {NORMALIZATION, "causality"}:
+                checks += Conformance(subject.served.ask, settings, subject.tolerance).checks(texts)
+                subject.served.endpoint.close()
+                levels -= {NORMALIZATION, "causality"}
             memory = Memory(subject, texts) if "causality" in levels else None  # before it is shown any of it
-            coverage = _walk(subject, sample, chain(first, blocks))
-            headline = coverage.headline()
-            checks += coverage.checks() if "coverage" in levels else []
+            if "coverage" in levels or not subject.served:
+                coverage = _walk(subject, sample, chain(first, blocks))
+                headline = coverage.headline()
+                checks += coverage.checks() if "coverage" in levels else []
         if NORMALIZATION in levels:
             wanted = None if exhaustive else settings.contexts
             checks += check_normalization(subject, sample.contexts(sample.spread()), wanted=wanted, seed=seed)
@@ -112,24 +118,24 @@ def audit(
         if "contamination" in levels:
             say_progress("looking for training text")
             checks.append(check_contamination(overlap, settings.max_overlap))
-        if "compression" in levels:
+        if "compression" in levels and not subject.served:
             compressed = sample.segments(None if exhaustive else settings.compression_bytes)
             checks += check_compression(subject, compressed, sample.whole)
         if memory is not None:
             say_progress("asking again what was asked before the text was shown")
             copy = untouched() if untouched is not None else copied
             other = copy if isinstance(copy, str) else Subject(copy, threads, settings.sum_tolerance)
-            few_events = min(settings.contexts, _COMPARED_WITH_COPY)
-            checks += [
-                check_copy(other, subject, sample.contexts(sample.spread()), wanted=few_events, seed=seed),
-                memory.check(),
-            ]
+            checks += [check_copy(other, subject, sample.contexts(sample.spread()), settings), memory.check()]
     except ProbabilityError as error:
         checks.append(judge(NORMALIZATION, SUMS, bad=f"{error}."))
-    text = corpus.report.sha256 if isinstance(corpus, Corpus) else ""
-    fingerprints = {"model": model.fingerprint, "text": text}
+    except ModelFileError as error:
+        if not subject.served or getattr(error, "status", -1) < 0:  # nobody answered
+            raise
+        checks.append(judge("coverage", "segments", bad=f"The text could not be scored to its end: {error}."))
+    fingerprints = {"model": model.fingerprint, "text": corpus.report.sha256 if isinstance(corpus, Corpus) else ""}
     stated = {"tolerance": subject.tolerance, "context": subject.context, "fingerprints": fingerprints}
-    reasons = {level: _BROKEN_OFF if level in levels else NOT_ASKED_FOR for level in LEVELS}
+    reasons = dict.fromkeys(LEVELS, NOT_ASKED_FOR) | dict.fromkeys(levels, _BROKEN_OFF)
+    reasons |= dict.fromkeys(levels & {"compression"} if subject.served else (), _NOT_SHOWN)
     reasons |= dict.fromkeys(of_whole & set(settings.levels), _TURNS if framed else _GIVEN_TEXT)
     return Audit(name or subject.label, by_level(checks, reasons), settings.to_dict() | stated, **headline)
 

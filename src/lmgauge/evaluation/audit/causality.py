@@ -16,6 +16,7 @@ from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.audit.checks import Check, Compared, counted, in_nine_digits, judge
 from lmgauge.evaluation.audit.normalization import Walk, follows_given
 from lmgauge.evaluation.audit.subject import Contexts, Rows, Subject, blocks_of, drawn, sampled
+from lmgauge.evaluation.options import AuditSettings
 from lmgauge.evaluation.other_batches import by_itself
 from lmgauge.scores import SPELLED, TOKEN
 from lmgauge.scores.context_policy import EventContexts
@@ -249,7 +250,7 @@ def _scored_again(
 
 T = TypeVar("T")
 _EARLY_SEGMENTS, _EARLY_STREAM_BYTES, _EARLY_BYTES = 64, 50_000, 1 << 20
-_FEWEST, _MOST = 12, 48  # contexts
+_FEWEST, _MOST, _COMPARED_WITH_COPY = 12, 48, 200  # contexts, the last of a copy
 _NUMBERS_HELD = 1 << 22  # in all distributions together: 32 MiB, unless a few have more
 
 
@@ -325,13 +326,13 @@ def untouched_copy(model: LanguageModel) -> LanguageModel | str:
         return f"the model cannot be copied ({type(error).__name__}: {error})"
 
 
-def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *, wanted: int, seed: int) -> Check:
+def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, settings: AuditSettings) -> Check:
     """Compare the rows of `score` with the predictions of a copy of the model that was never shown the text."""
     name = "untouched copy"
     if isinstance(untouched, str):
         return judge(LEVEL, name, skipped=untouched)
     compared = Compared(subject.agreement_tolerance)
-    for index, position in contexts.drawn(wanted, seed):
+    for index, position in contexts.drawn(min(settings.contexts, _COMPARED_WITH_COPY), settings.seed):
         rows, context = contexts.rows[index], contexts.of(index, position)
         token = int(rows.token_ids[position])
         steps: list[float] = []

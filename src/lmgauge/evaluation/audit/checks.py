@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lmgauge.base.choices import AUDIT_LEVELS
 from lmgauge.base.decoding import Perplexity, Whole, decode
 from lmgauge.base.errors import CheckFailedError
+from lmgauge.base.escaping import counted as counted
 from lmgauge.base.paths import read_json
 from lmgauge.base.result_list import Tabled, plain_values
 from lmgauge.numerics.lower_bound import marked
@@ -206,11 +207,6 @@ def read_audit(path: Path) -> Audit:
 def numbers_of(record: object) -> dict[str, Any]:
     """Return the public attributes of what a check counted, as its details."""
     return {name: value for name, value in vars(record).items() if not name.startswith("_")}
-
-
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def in_nine_digits(value: float) -> str:

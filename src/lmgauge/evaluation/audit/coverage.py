@@ -124,7 +124,7 @@ class Coverage:
     """Reads every row of a table, beside the text."""
 
     def __init__(self, subject: Subject | None, unit: str, policy: ContextPolicy | None = None) -> None:
-        self._subject, self._unit = subject, unit
+        self._subject, self._unit = None if subject is None or subject.served else subject, unit
         self._policy = policy or (ContextPolicy() if subject is None else subject.model.context_policy)
         self._scored = Denominators()
         self._spelling = Spelling(unit, None if subject is None else subject.tokenizer.detokenize)
@@ -236,7 +236,7 @@ class Coverage:
         if not any(rows.strings.tokens):
             self._without_tokens += 1
         elif sound and not self._policy.leaves_out:
-            self._spelling.add(rows, altered=altered)
+            self._spelling.add(rows, altered=altered or not self._policy.scores_first_tokens)
 
     def _note(
         self, name: str, rows: Rows, wrong: NDArray[np.bool_], what: str, nats: NDArray[np.float64] | None = None

@@ -234,7 +234,9 @@ class Spelling:
         """Return the verdict over all segments; `oov` counts unknown tokens, `spelled` spelled words, for the evidence."""
         if not self._segments or self.altered > self._segments:
             count = f"{self.altered:,} of {counted(self.altered + self._segments + self._unknown, 'segment')}"
-            skipped = f"the tokenizer alters the text: {count} do not come back from their tokens"
+            skipped = (
+                f"the tokenizer alters the text, or first tokens have no row: {count} do not come back from their tokens"
+            )
             if self.altered <= self._segments:
                 skipped = "no segment's tokens can be turned back into its text" + self._left_out()
             altered = {"altered": self.altered, "segments": self._segments}

@@ -78,7 +78,8 @@ class Subject:
                 f"{self.label}: protocol {policy.protocol} leaves tokens out, and no event pays for their bytes; audit the "
                 "model without it, and the run with `lmgauge audit RUN`"
             )
-        if not policy.scores_first_tokens:
+        self.served = model.served_by
+        if not policy.scores_first_tokens and not self.served:
             raise UsageError(
                 f"{self.label}: the first token of each context has no row, so no event pays for its bytes; only a "
                 "model that scores all of the text can be audited (--first-token)"
@@ -86,7 +87,7 @@ class Subject:
         self.running = policy.runs_on
         self.independent = not self.running and model.blocks_are_independent
         self.stated_tolerance = float(model.tolerance)
-        self.tolerance = min(self.stated_tolerance, LARGEST_TOLERANCE)
+        self.tolerance = min(self.stated_tolerance, math.inf if self.served else LARGEST_TOLERANCE)
         if not self.tolerance >= 0:
             raise UsageError(f"{self.label}: a tolerance is a difference in nats, 0 or more, not {self.stated_tolerance}")
         # Contexts alone: a model that is asked about many at a time sees no more of the text than one that is asked singly.
@@ -94,7 +95,7 @@ class Subject:
         self.contexts_at_a_time = int(model.contexts_at_a_time) if many else 1
         # Writes the events of a segment as its text, step by step: `SpelledModel.writer`.
         self.writer: Callable[..., Any] | None = model.writer if model.is_spelled else None  # type: ignore[attr-defined]
-        self.unk, self.bos, self.eos = (self.vocabulary.id(token) for token in ("<unk>", "<s>", "</s>"))
+        self.unk, self.bos, self.eos = range(3) if self.served else map(self.vocabulary.id, ("<unk>", "<s>", "</s>"))
         parameters = inspect.signature(model.score).parameters.values()
         any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
         self._accepted = {"spans", "threads"} if any_name else {p.name for p in parameters}

@@ -38,7 +38,7 @@ class Facts:
     first_tokens: tuple[str, str]
 
 
-class _Table:
+class TableFacts:
     """What one table states, and where it is the same as that of the first run."""
 
     def __init__(self, run: Run) -> None:
@@ -74,30 +74,32 @@ def gather_facts(runs: Sequence[Run], corpus: Corpus | None = None) -> list[Fact
 
 
 def _read(runs: Sequence[Run], corpus: Corpus | None) -> Iterator[Facts]:
-    tables = [_Table(run) for run in runs]
+    tables = [TableFacts(run) for run in runs]
     for _, parts in lockstep(
         [one.first_tokens.watch(one.run.batches()) for one in tables], corpus, [run.name for run in runs]
     ):
         for table, rows in zip(tables, parts, strict=True):
             table.add(rows, parts[0])
     first, *others = tables
-    first_ends = first.ends()
-    for other in others:
-        ends = other.ends()
-        spans, apart = first.spans and other.spans, [first.first_tokens.apart, other.first_tokens.apart]
-        if spans and first.run.text_sha256 and first.run.text_sha256 == other.run.text_sha256:
-            apart = [apart[0] + int((first_ends < ends).sum()), apart[1] + int((ends < first_ends).sum())]
-        shuffled = np.array_equal(np.sort(first_ends), np.sort(ends)) and not np.array_equal(first_ends, ends)
-        yield Facts(
-            totals=(first.tally, other.tally),
-            same_events=spans and other.same_counts and other.same_ends,
-            same_counts=other.same_counts,
-            spans=spans,
-            same_lengths_shuffled=shuffled,
-            apart=(apart[0], apart[1]),
-            span_bytes=int(first_ends.sum()),
-            first_tokens=(first.first_tokens.note, other.first_tokens.note),
-        )
+    yield from (facts_of(first, other) for other in others)
+
+
+def facts_of(first: TableFacts, other: TableFacts) -> Facts:
+    """Return what the tables of two runs state, of which all that was read side by side was added."""
+    first_ends, ends = first.ends(), other.ends()
+    spans, apart = first.spans and other.spans, [first.first_tokens.apart, other.first_tokens.apart]
+    if spans and first.run.text_sha256 and first.run.text_sha256 == other.run.text_sha256:
+        apart = [apart[0] + int((first_ends < ends).sum()), apart[1] + int((ends < first_ends).sum())]
+    return Facts(
+        totals=(first.tally, other.tally),
+        same_events=spans and other.same_counts and other.same_ends,
+        same_counts=other.same_counts,
+        spans=spans,
+        same_lengths_shuffled=np.array_equal(np.sort(first_ends), np.sort(ends)) and not np.array_equal(first_ends, ends),
+        apart=(apart[0], apart[1]),
+        span_bytes=int(first_ends.sum()),
+        first_tokens=(first.first_tokens.note, other.first_tokens.note),
+    )
 
 
 Ints = NDArray[np.int64]

@@ -21,6 +21,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -35,8 +36,6 @@ from lmgauge.text.segments import Segments
 
 _SMALLEST_DICTIONARY, _LARGEST_DICTIONARY = 1 << 16, 1 << 26
 _NEW_TYPE_WEIGHT = 1.0
-PRIMER_BYTES = 1 << 22
-"""Of the end of a training text, what compressors may copy from: more costs minutes."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,8 @@ def in_order(baselines: Iterable[Baseline]) -> tuple[Baseline, ...]:
 class Baselines:
     """Collects what is needed while a text goes by, block by block; what is kept grows with its distinct words alone."""
 
-    def __init__(self, size: int | None = None, threads: int | None = None, primer: bytes = b"") -> None:
-        self._threads = thread_count(threads)
-        self._codes = _compressors(size) + (_primed(size, primer) if primer else [])
+    def __init__(self, size: int | None = None, threads: int | None = None) -> None:
+        self._threads, self._codes = thread_count(threads), _compressors(size)
         self._bytes = np.zeros(256, np.int64)
         self._words, self._gaps = Counter[bytes](), Counter[bytes]()
         self._segments = 0
@@ -78,7 +76,7 @@ class Baselines:
     def add(self, block: Segments) -> None:
         """Add a block of the text."""
         data = bytes_of(block)
-        jobs: list[Callable[[], None]] = [job for code in self._codes for job in code.jobs(data)]
+        jobs: list[Callable[[], None]] = [partial(code.add, data) for code in self._codes]
         jobs.append(lambda: self._count(block, data))
         list(map_in_order(lambda job: job(), jobs, self._threads))
 
@@ -108,18 +106,13 @@ class Baselines:
         baselines = [Baseline(name, what, bits, bits / size) for name, what, bits in simple]
         for code in self._codes:
             bits = 8.0 * code.finish()
-            name, what = code.name, code.what
-            baselines.append(Baseline(name, what, bits, bits / size, trained=code.trained, seconds=code.seconds))
+            baselines.append(Baseline(code.name, code.what, bits, bits / size, seconds=code.seconds))
         return in_order(baselines)
 
 
-def compressed(training: Corpus, scored: Corpus, threads: int | None) -> tuple[Baseline, ...]:
-    """Return what compressors make of a test text, alone and after the training text."""
-    end, done = b"", 0
-    for block in training:
-        end = (end + bytes_of(block))[-PRIMER_BYTES:]
-    baselines = Baselines(scored.report.bytes or None, threads, primer=end)
-    say_progress("compressors, after the training text")
+def compressed(scored: Corpus, threads: int | None) -> tuple[Baseline, ...]:
+    """Return what compressors make of a test text."""
+    baselines, done = Baselines(scored.report.bytes or None, threads), 0
     for block in scored:
         baselines.add(block)
         done += block.byte_count()
@@ -184,15 +177,11 @@ class _Compressor(Protocol):
 class _Code:
     """A compressor that a text goes through, and the size of what comes out."""
 
-    def __init__(self, name: str, what: str, compressor: _Compressor, *, trained: bool = False) -> None:
-        self.name, self.what, self.trained, self.seconds = name, what, trained, 0.0
+    def __init__(self, name: str, what: str, compressor: _Compressor) -> None:
+        self.name, self.what, self.seconds = name, what, 0.0
         self._compressor, self._size = compressor, 0
 
-    def jobs(self, data: bytes) -> list[Callable[[], None]]:
-        # What is to be done with the next bytes of the text, in any order or at a time.
-        return [lambda: self._compress(data)]
-
-    def _compress(self, data: bytes) -> None:
+    def add(self, data: bytes) -> None:
         began = time.thread_time()
         self._size += len(self._compressor.compress(data))
         self.seconds += time.thread_time() - began
@@ -202,30 +191,6 @@ class _Code:
         size = self._size + len(self._compressor.flush())
         self.seconds += time.thread_time() - began
         return size
-
-
-class _AfterPrimer(_Code):
-    """A compressor that can be shown a text only by compressing it: what it then needs more is the cost of the next one."""
-
-    def __init__(self, name: str, what: str, make: Callable[[], _Compressor], primer: bytes) -> None:
-        super().__init__(name, what, make(), trained=True)
-        self._make, self._primer, self._primer_size, self._primer_seconds = make, primer, 0, 0.0
-
-    def jobs(self, data: bytes) -> list[Callable[[], None]]:
-        if not self._primer:
-            return super().jobs(data)
-        primer, self._primer = self._primer, b""
-        return [lambda: self._compress(primer + data), lambda: self._measure(primer)]
-
-    def _measure(self, primer: bytes) -> None:
-        began, compressor = time.thread_time(), self._make()
-        self._primer_size = len(compressor.compress(primer)) + len(compressor.flush())
-        self._primer_seconds = time.thread_time() - began
-
-    def finish(self) -> int:
-        size = super().finish() - self._primer_size
-        self.seconds += self._primer_seconds
-        return max(0, size)
 
 
 def _compressors(size: int | None) -> list[_Code]:
@@ -240,11 +205,8 @@ def _compressors(size: int | None) -> list[_Code]:
         import zstandard
     except ImportError:
         return codes
-    zstd = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compressobj()
+    zstd = zstandard.ZstdCompressor(level=19).compressobj()
     return [*codes, _Code("zstd -19", "LZ77 and finite-state entropy codes", zstd)]
-
-
-_ZSTD_LEVEL = 19
 
 
 def _xz(size: int | None) -> _Compressor:
@@ -253,20 +215,3 @@ def _xz(size: int | None) -> _Compressor:
     window = _LARGEST_DICTIONARY if size is None else min(max(size, _SMALLEST_DICTIONARY), _LARGEST_DICTIONARY)
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": window}]
     return lzma.LZMACompressor(lzma.FORMAT_XZ, filters=filters)
-
-
-def _primed(size: int | None, primer: bytes) -> list[_Code]:
-    # Compressors that can see another text first, once they have.
-    last = f"the last {PRIMER_BYTES >> 20} MiB of " if len(primer) >= PRIMER_BYTES else ""
-    seen = f"after {last}the training text"
-    both = None if size is None else size + len(primer)
-    codes: list[_Code] = [_AfterPrimer("xz, primed", f"xz -9e {seen}", lambda: _xz(both), primer)]
-    try:
-        import zstandard
-    except ImportError:
-        return codes
-    window = min(max(len(primer) + (size or _LARGEST_DICTIONARY), 1 << 20).bit_length(), 27)
-    parameters = zstandard.ZstdCompressionParameters.from_level(_ZSTD_LEVEL, window_log=window)
-    seen_first = zstandard.ZstdCompressionDict(primer, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-    zstd = zstandard.ZstdCompressor(dict_data=seen_first, compression_params=parameters).compressobj()
-    return [*codes, _Code("zstd, primed", f"zstd -19 {seen}", zstd, trained=True)]

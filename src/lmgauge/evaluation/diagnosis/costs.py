@@ -187,71 +187,29 @@ class PartOfBits:
 
 
 @dataclass(frozen=True)
-class SpelledWord:
-    """A word that is spelled."""
-
-    word: str = field(metadata=column(""))  # without the white space before it
-    events: int = field(metadata=column("events", form="count"))  # how often it stands in the text
-    spelling_bits: float = field(metadata=column("bits of its letters", 2))
-
-
-@dataclass(frozen=True)
 class SpellingCosts:
     """What unseen words and white space cost, where a model spells and predicts them."""
 
     # of all bits, in the order of `PartOfBits.part`; parts that the text does not have are left out
     parts: tuple[PartOfBits, ...]
-    dearest: tuple[SpelledWord, ...]  # the words whose letters cost most; empty without the text
 
 
-class SpellingSums:
-    """Collects what unseen words and white space cost, block by block."""
-
-    def __init__(self, examples: int) -> None:
-        self._examples = examples
-        self._tally = EventSums()
-        self._dearest: dict[str, tuple[float, int]] = {}
-
-    def add(self, block: Segments | None, table: ScoreBatch) -> None:
-        """Add the rows of a block; those of a table without the columns `spelling` and `separator` say nothing."""
-        if SPELLING not in table.extra:
-            return
-        self._tally.add(table)
-        rows = np.flatnonzero((table.kind == SPELLED) & np.isfinite(table.logprob))
-        if block is None or not len(rows):
-            return
-        begins = block.starts[table.row_segments()[rows] - block.first]
-        spans = zip((begins + table.starts()[rows]).tolist(), (begins + table.ends[rows]).tolist(), strict=True)
-        data = block.data.tobytes()
-        texts = (data[begin:end].decode("utf-8", "replace") for begin, end in spans)
-        words = [text.strip() or text for text in texts]
-        bits: NDArray[np.float64] = nats_to_bits(-table.extra[SPELLING][rows])
-        for word, cost in zip(words, bits.tolist(), strict=True):
-            known = self._dearest.get(word)
-            self._dearest[word] = (cost, 1) if known is None else (max(cost, known[0]), known[1] + 1)
-        self._dearest = dict(self._sorted())
-
-    def _sorted(self) -> list[tuple[str, tuple[float, int]]]:
-        return sorted(self._dearest.items(), key=lambda item: (-item[1][0], item[0]))[: self._examples]
-
-    def finish(self) -> SpellingCosts | None:
-        """Return the costs; None where the table has no such columns."""
-        tally = self._tally
-        if SPELLING not in tally.parts:
-            return None
-        events = tally.events
-        nats = {
-            KNOWN: (events[TOKEN], tally.event_nats(TOKEN)),
-            UNSEEN: (events[SPELLED] + events[OOV], tally.event_nats(SPELLED, OOV)),
-            LETTERS: (events[SPELLED], tally.part_nats(SPELLING)),
-            SPACE: (tally.total_events if SEPARATOR in tally.parts else 0, tally.part_nats(SEPARATOR)),
-            ENDS: (events[EOS_KIND], tally.event_nats(EOS_KIND)),
-        }
-        total = tally.nats()
-        parts = tuple(
-            PartOfBits(part, count, nats_to_bits(-own), own / total if total else 0.0)
-            for part, (count, own) in nats.items()
-            if count
-        )
-        words = tuple(SpelledWord(word, n, cost) for word, (cost, n) in self._sorted())
-        return SpellingCosts(parts, words)
+def spelling_costs(sums: EventSums) -> SpellingCosts | None:
+    """Return what unseen words and white space cost in a table; None where it has no column `spelling`."""
+    if SPELLING not in sums.parts:
+        return None
+    events = sums.events
+    nats = {
+        KNOWN: (events[TOKEN], sums.event_nats(TOKEN)),
+        UNSEEN: (events[SPELLED] + events[OOV], sums.event_nats(SPELLED, OOV)),
+        LETTERS: (events[SPELLED], sums.part_nats(SPELLING)),
+        SPACE: (sums.total_events if SEPARATOR in sums.parts else 0, sums.part_nats(SEPARATOR)),
+        ENDS: (events[EOS_KIND], sums.event_nats(EOS_KIND)),
+    }
+    total = sums.nats()
+    parts = (
+        PartOfBits(part, count, nats_to_bits(-own), own / total if total else 0.0)
+        for part, (count, own) in nats.items()
+        if count
+    )
+    return SpellingCosts(tuple(parts))

@@ -13,9 +13,10 @@ from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate
 from lmgauge.evaluation.diagnosis.compressors import Baseline, Baselines, in_order
-from lmgauge.evaluation.diagnosis.costs import RankSums, SpellingSums, TokenCosts, UnseenWords
+from lmgauge.evaluation.diagnosis.costs import RankSums, TokenCosts, UnseenWords, spelling_costs
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.evaluate import evaluate_scores
+from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered
@@ -26,7 +27,7 @@ from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.scores import EOS_KIND, SPELLING, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -121,7 +122,7 @@ class _Reading:
         self.long_runs = _LongRuns()
         self.cuts = Cuts(corpus, training, len(evaluation.events_by_matched_order), self.long_runs.add)
         self.tokens, self.unseen, self.ranks = TokenCosts(), UnseenWords(), RankSums()
-        self.spelling = SpellingSums(self.examples)
+        self.spelling = EventSums()
         self.worst, self.impossible, self.segments = (ExampleHeap(self.examples) for _ in range(3))
         self.bits_per_byte = finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
 
@@ -138,7 +139,8 @@ class _Reading:
         ranges = ranges_by_event([table])
         sums = exact_sums(table, ranges.events[0])
         self.tokens.add(table)
-        self.spelling.add(block if self.spans and "unseen" in self.only else None, table)
+        if SPELLING in table.extra:
+            self.spelling.add(table)
         self.ranks.add(table)
         if "slices" in self.only:
             size = range_sizes(block, ranges)[:, 0] if block is not None and self.spans else ranges.events[0]
@@ -204,7 +206,7 @@ class _Reading:
             calibration=calibration,
             ranks=self.ranks.finish(),
             notes=tuple(self._notes(slices, calibration)),
-            spelling=self.spelling.finish(),
+            spelling=spelling_costs(self.spelling),
         )
 
     def _ladder(self) -> tuple[Baseline, ...]:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -180,8 +181,14 @@ def position_bands(position: Codes) -> Codes:
     # position: int64 [n], of events in their segments, from 0.
     # -> int64 [n].
     # position_bands([0, 3, 600]) -> [0, 2, 10]
-    bands: Codes = np.searchsorted(np.array(POSITION_STARTS), position + 1, side="right") - 1
+    bands: Codes = _bands_of_positions()[np.minimum(position, POSITION_STARTS[-1])]
     return bands
+
+
+@cache
+def _bands_of_positions() -> Codes:
+    # Of all positions before the last band: looked up, as millions of events are.
+    return np.searchsorted(np.array(POSITION_STARTS), np.arange(POSITION_STARTS[-1] + 1) + 1, side="right") - 1
 
 
 def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
@@ -202,7 +209,7 @@ def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
 
 TrainingWords = Callable[[Segments], tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]
 
-_KIND_LABELS = ("token", "unseen word (<unk>)", "</s>", "unseen word (spelled)")
+_KIND_LABELS = ("token", "unseen word (<unk>)", "</s>", "unseen word (spelled)", "framing of a turn")
 _LONGEST_NGRAM = 16
 CONTEXT_STARTS = (0, *POSITION_STARTS)
 

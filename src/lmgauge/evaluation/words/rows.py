@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lmgauge.base.errors import InputError, UsageError
+from lmgauge.base.escaping import counted
 from lmgauge.base.result_list import Tabled, pandas_module, plain_values
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.options import with_kept
@@ -181,12 +182,12 @@ class WordRows:
         if self.marking is None:
             missing = "surprisal_corrected is" if self._has_entropy else "surprisal_corrected and entropy_before are"
             notes.append(f"{missing} missing: {self._why}")
-        notes += [words.format(_counted(self._flagged[flag], unit)) for flag, words in _NOTES.items() if self._flagged[flag]]
+        notes += [words.format(counted(self._flagged[flag], unit)) for flag, words in _NOTES.items() if self._flagged[flag]]
         if self._lossy and not self._flagged["unscored"]:
-            texts = _counted(self._lossy, "text")
+            texts = counted(self._lossy, "text")
             notes.append(f"{texts} not spelled by the tokens exactly, so the tokens of a word may be off")
         if regions is not None and regions.texts_without:
-            notes.append(f"{_counted(regions.texts_without, 'text')} without regions")
+            notes.append(f"{counted(regions.texts_without, 'text')} without regions")
         return notes
 
     def result(
@@ -243,10 +244,6 @@ def words_of_table(
             yield block, batch
 
     return rows.result(prepared(), corpus)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _bits(nats: Any) -> pa.Array:

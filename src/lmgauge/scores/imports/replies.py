@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.option_numbers import number
@@ -45,6 +45,7 @@ class PromptTokens:
     generated: int | None  # how many tokens the server says it added; None if it does not say
     echoes: bool  # whether the reply has the prompt's tokens and those added after it, or the prompt's alone
     prompt: int | None = None  # how many tokens the server says the prompt has; None if it does not say
+    text: str = ""  # as the server gives it: of the prompt, if it is echoed, and what was added after it
 
     def before(self, laid: LoggedSegment) -> int:
         """Return how many tokens stand before those that are laid on a text, whether they are shown or only counted."""
@@ -59,6 +60,15 @@ class PromptTokens:
         # Some continue until a character is whole, and some do not show the last.
         tried = dict.fromkeys((extra, max(0, extra - 1), *range(_MOST_ADDED + 1)))
         return [count for count in tried if count <= len(self.pieces)]
+
+
+class Answer(NamedTuple):
+    """What a server said of a text."""
+
+    text: str
+    tokens: PromptTokens
+    laid: LoggedSegment  # those of the tokens that are the text's
+    size: int  # of the prompt: its tokens, with those that the server set before it, without those that it wrote
 
 
 def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
@@ -76,7 +86,7 @@ def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
         raise _strange("tokens and token_logprobs do not belong together")
     if not isinstance(tops, list) or len(tops) != len(pieces):
         tops = [None] * len(pieces)
-    counts = _count(reply, "completion_tokens"), True, _count(reply, "prompt_tokens")
+    counts = _count(reply, "completion_tokens"), True, _count(reply, "prompt_tokens"), str(choice.get("text", ""))
     return PromptTokens(pieces, [_number(value) for value in values], [_best(top) for top in tops], *counts)
 
 
@@ -101,7 +111,7 @@ def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
             raise _strange("an entry of prompt_logprobs has no decoded_token")
         pieces.append(piece)
         logprob.append(_number(token.get("logprob")))
-    return PromptTokens(pieces, logprob, [None] * len(pieces), 0, False, len(pieces))
+    return PromptTokens(pieces, logprob, [None] * len(pieces), 0, False, len(pieces), str(choice.get("text", "")))
 
 
 def read_sglang(reply: Mapping[str, Any]) -> PromptTokens | None:

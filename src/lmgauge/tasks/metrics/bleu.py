@@ -1,4 +1,4 @@
-"""BLEU: a weighted geometric mean of n-gram precisions, times a penalty for brevity; the digits are sacreBLEU's.
+"""BLEU: the geometric mean of n-gram precisions, times a penalty for brevity; the digits are sacreBLEU's.
 
 A row of statistics holds: words of the hypothesis, length of the reference, matching n-grams of order 1 to N, n-grams of the
 hypothesis of order 1 to N. The formulas take many rows of sums at a time (segments, groups, resamples).
@@ -11,8 +11,6 @@ the papers leave open (no match at all, no n-grams of an order, the effective or
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
@@ -29,9 +27,6 @@ from lmgauge.tasks.settings import BleuOptions
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.tokenizers import check_tokenizer, regex_unicode_version, tokenized, tokenizer_signature
 
-# Weights written with as many digits as people write.
-WEIGHT_TOLERANCE = 1e-6
-
 
 def bleu_scores(sums: ArrayLike, metric: BLEU) -> Floats:
     """Return BLEU times 100 of each row of sums (Papineni et al. 2002, section 2.3)."""
@@ -41,9 +36,7 @@ def bleu_scores(sums: ArrayLike, metric: BLEU) -> Floats:
     rows = _checked(sums, metric.order)
     hits, total, exists = _smoothed(rows, metric)
     ratios = np.divide(hits, total, out=np.zeros(total.shape), where=exists)
-    counted = _orders_counted(exists, metric)
-    means = _uniform_means(ratios, counted) if metric.uniform_weights else _weighted_means(ratios, counted, metric)
-    return 100.0 * brevity_penalties(rows[:, 0], rows[:, 1]) * means
+    return 100.0 * brevity_penalties(rows[:, 0], rows[:, 1]) * _means(ratios, _orders_counted(exists, metric))
 
 
 def ngram_precisions(sums: ArrayLike, metric: BLEU) -> Floats:
@@ -99,7 +92,7 @@ def _orders_counted(exists: NDArray[np.bool_], metric: BLEU) -> Floats:
     return counted if metric.effective_order else np.where(counted > 0, float(metric.order), 0.0)
 
 
-def _uniform_means(ratios: Floats, counted: Floats) -> Floats:
+def _means(ratios: Floats, counted: Floats) -> Floats:
     # Geometric mean of the first `counted` precisions of each row.
     # By their product and not by logarithms, so that 1 and 1/2 come out as they are; exponents apart, against underflow.
     product = np.ones(len(ratios))
@@ -115,15 +108,6 @@ def _uniform_means(ratios: Floats, counted: Floats) -> Floats:
     whole = np.floor(exponent / roots)
     means = np.ldexp(np.ldexp(product, (exponent - whole * roots).astype(np.int64)) ** (1.0 / roots), whole.astype(np.int64))
     return np.where(counted > 0, means, 0.0)
-
-
-def _weighted_means(ratios: Floats, counted: Floats, metric: BLEU) -> Floats:
-    weights = np.where(np.arange(metric.order) < counted[:, None], np.array(metric.weights), 0.0)
-    used = weights.sum(axis=1)
-    logs = np.log(ratios, out=np.full(ratios.shape, -np.inf), where=ratios > 0)
-    # An order of weight 0 has no say, also where nothing of it matched.
-    terms = np.multiply(weights, logs, out=np.zeros(ratios.shape), where=weights > 0)
-    return np.where(used > 0, np.exp(terms.sum(axis=1) / np.where(used > 0, used, 1.0)), 0.0)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -194,19 +178,12 @@ class BLEU(BleuOptions, CompiledMetric):
         object.__setattr__(self, "tokenizer", self.tokenizer or "13a")
         BleuOptions.__post_init__(self)
         check_tokenizer(self.tokenizer)
-        if self.weights is not None:
-            object.__setattr__(self, "weights", _checked_weights(self.weights, self.order))
 
     @property
     def value(self) -> float:
         """The value of the smoothing method; 0 where it takes none."""
         default = BLEU_SMOOTHING_VALUES[self.smoothing]
         return float((default if self.smoothing_value is None else self.smoothing_value) or 0.0)
-
-    @property
-    def uniform_weights(self) -> bool:
-        """Whether all orders weigh the same."""
-        return self.weights is None or min(self.weights) == max(self.weights)
 
     @property
     def averages_lengths(self) -> bool:
@@ -304,8 +281,6 @@ class BLEU(BleuOptions, CompiledMetric):
         keys |= {"tok": tokenizer_signature(self.tokenizer), "smooth": self._smoothing_name()}
         if self.order != BLEU.order:
             keys["order"] = str(self.order)
-        if self.weights is not None and not self.uniform_weights:
-            keys["weights"] = ",".join(f"{w!r}" for w in self.weights)
         if self.reference_length != BLEU.reference_length:
             keys["reflen"] = self.reference_length
         if self.tokenizer == "intl":
@@ -319,17 +294,3 @@ class BLEU(BleuOptions, CompiledMetric):
         # sacreBLEU prints two decimals, which would hide the rest of 0.001.
         printed = f"{value:.2f}" if float(f"{value:.2f}") == value else repr(value)
         return f"{self.smoothing}[{printed}]"
-
-
-def _checked_weights(weights: Sequence[float], order: int) -> tuple[float, ...]:
-    try:
-        numbers = tuple(float(w) for w in weights)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"weights: {weights!r} are not numbers; give one for each order") from error
-    if len(numbers) != order:
-        raise UsageError(f"weights: {len(numbers)} given for order {order}; give one for each order")
-    if not all(math.isfinite(w) and w >= 0 for w in numbers):
-        raise UsageError(f"weights: {', '.join(f'{w:g}' for w in numbers)} are not all finite and at least 0")
-    if abs(math.fsum(numbers) - 1) > WEIGHT_TOLERANCE:
-        raise UsageError(f"weights: their sum is {math.fsum(numbers):g}, not 1; divide each by it")
-    return numbers

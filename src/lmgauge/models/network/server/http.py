@@ -30,7 +30,7 @@ _LOGGER = logging.getLogger(__name__)
 _READ_SECONDS = 600.0
 _REPLY_SECONDS = 1200.0  # for all of a reply, as one that comes drop by drop never lets a read time out
 _FAILED = 500  # with which some servers refuse a request: asked again, it fails again
-_REFUSED_KEY = (401, 403)
+_REFUSED_KEY, NOBODY = (401, 403), -1  # states of a reply; the last stands for no reply
 _LARGEST_REPLY = 1 << 28
 _SHOWN = 300
 _ADDRESS = "give one such as http://127.0.0.1:8000/v1"
@@ -50,7 +50,7 @@ class _ServerPatience(Patience):
 
     def spent(self, problem: PassingProblem) -> ServerError:
         advice = "try again later, or with fewer --threads"
-        return ServerError(f"{self.name}: no answer after {self.tries} tries: {problem}; {advice}")
+        return ServerError(f"{self.name}: no answer after {self.tries} tries: {problem}; {advice}", NOBODY)
 
 
 class Endpoint:
@@ -121,13 +121,13 @@ class Endpoint:
             raise
         except TimeoutError as error:
             words = error or "timed out"
-            raise ServerError(f"{self.url}: no answer in time ({words}); is the server overloaded?") from error
+            raise ServerError(f"{self.url}: no answer in time ({words}); is the server overloaded?", NOBODY) from error
         except (http.client.HTTPException, OSError, ValueError) as error:
             passing = isinstance(error, (http.client.HTTPException, ConnectionError)) and not isinstance(error, _NOT_THERE)
             if not self._answered and not passing:  # no use in asking again: nobody listens
                 reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
                 hint = "is it running, and are host and port right?"
-                raise ServerError(f"{self.url}: no server answers ({reason}); {hint}") from error
+                raise ServerError(f"{self.url}: no server answers ({reason}); {hint}", NOBODY) from error
             raise PassingProblem(_one_line(str(error) or type(error).__name__)) from error
         self._answered = True
         if status in PASSING and status != _FAILED:

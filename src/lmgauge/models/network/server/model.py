@@ -87,7 +87,7 @@ def _segments(count: int) -> str:
 
 def _unknown() -> UsageError:
     return UsageError(
-        "the vocabulary of a model on a server is not known; what needs it (mixtures, audits, divergence, sampling) needs "
+        "the vocabulary of a model on a server is not known; what needs it (mixtures, divergence, sampling) needs "
         "the model itself: -m FOLDER or -m FILE.gguf"
     )
 
@@ -123,6 +123,7 @@ class CompletionsModel(ScoresStrings):
 
     blocks_are_independent = False
     tolerance = _TOLERANCE
+    served_by: Server
     options: ScoringOptions
     progress: Callable[[int], None]
     raw: CompletionsModel | None = None
@@ -132,7 +133,7 @@ class CompletionsModel(ScoresStrings):
     _own_bos: str | None = None
 
     def __init__(self, server: Server, policy: ContextPolicy, options: ScoringOptions) -> None:
-        self.server, self.context_policy, self.options = server, policy, options
+        self.served_by, self.context_policy, self.options = server, policy, options
         self.label = PurePath(server.model).name or server.model
         self.progress = lambda tokens: None
         # Who writes tables knows the strings of a batch by their identity, which no later batch may get.
@@ -147,12 +148,12 @@ class CompletionsModel(ScoresStrings):
 
     def framed(self) -> CompletionsModel:
         """Return the same model for the turns of conversations, set into a chat template; itself where none is known."""
-        source, named = self.server.template()
+        source, named = self.served_by.template()
         framing = chat_template(self.options, self.label, source, named, None)
         if framing is None:
             return self
         model = copy(self)
-        model.server, added = self.server.adding_nothing()
+        model.served_by, added = self.served_by.adding_nothing()
         model.raw, model.framing, model._strings = self, framing, []
         model.context_policy = policy_of_turns(self.context_policy, self.options, framing.digest)
         tokens = {**named, **self.options.template_arguments}
@@ -163,7 +164,7 @@ class CompletionsModel(ScoresStrings):
     @property
     def fingerprint(self) -> str:
         """Return SHA-256 over what the server tells of the model, and the policy; the weights are not to be seen."""
-        return digest(["server", self._identity, str(self.context_policy), self.server.before])
+        return digest(["server", self._identity, str(self.context_policy), self.served_by.before])
 
     @property
     def notes(self) -> list[str]:
@@ -181,7 +182,7 @@ class CompletionsModel(ScoresStrings):
                 self._strings.append(batch.strings)
                 yield batch
         finally:
-            self.server.endpoint.close()
+            self.served_by.endpoint.close()
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """Return the batch of one block of segments."""
@@ -192,7 +193,7 @@ class CompletionsModel(ScoresStrings):
         # context_ids: uint32 [n].
         raise UsageError(
             f"{self.label}: a server tells the log-probabilities of the text's own tokens, not of the whole vocabulary; "
-            "audits, divergence, sampling, entropy and rank need the model itself: -m FOLDER or -m FILE.gguf"
+            "divergence, sampling, entropy and rank need the model itself: -m FOLDER or -m FILE.gguf"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -200,8 +201,8 @@ class CompletionsModel(ScoresStrings):
         return {
             "model_type": "server",
             "label": self.label,
-            "server": self.server.endpoint.url,
-            "model": self.server.model,
+            "server": self.served_by.endpoint.url,
+            "model": self.served_by.model,
             "context": str(self.context_policy),
             "tokenizer": self.tokenizer.settings(),
             "fingerprint": self.fingerprint,
@@ -258,7 +259,7 @@ class CompletionsModel(ScoresStrings):
         return laid, head
 
     def _plain(self, before: str, scored: str) -> tuple[LoggedSegment, str]:
-        laid = self.server.locate(before + scored)
+        laid = self.served_by.locate(before + scored)
         behind = laid.behind(len(before.encode()))
         shown = (printable(piece) for piece, value in zip(behind.pieces, behind.logprob, strict=True) if value is not None)
         # Servers read the name of a special token in the text as that token, not as the text it is.
@@ -270,7 +271,7 @@ class CompletionsModel(ScoresStrings):
         prompt = before + scored
         sent = prompt.removeprefix(self._own_bos or "")
         specials = {*self._specials, *SPECIAL_NAME.findall(sent)}
-        tokens = self.server.tokens(sent)
+        tokens = self.served_by.tokens(sent)
         laid = locate_rendered(tokens, sent, specials)
         leading, skipped = tokens.before(laid), len(prompt.encode()) - len(sent.encode())
         twice = leading > 1 or (leading == 1 and tokens.pieces[0] == laid.pieces[0] in specials)
@@ -278,7 +279,7 @@ class CompletionsModel(ScoresStrings):
         return laid._replace(ends=[end + skipped for end in laid.ends]), head
 
     def __repr__(self) -> str:
-        return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.context_policy})"
+        return f"CompletionsModel({self.served_by.model!r} at {self.served_by.endpoint.url}, {self.context_policy})"
 
 
 def load_completions(url: str, options: ScoringOptions) -> CompletionsModel:

@@ -6,17 +6,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import PurePath
 from typing import Any, Literal
 
-from lmgauge.base.errors import UsageError
-from lmgauge.models.network.server.http import Endpoint, ServerError
+from lmgauge.base.errors import ModelFileError, UsageError
+from lmgauge.models.network.server.http import NOBODY, Endpoint, ServerError
 from lmgauge.scores.imports.log import LoggedSegment, printable
-from lmgauge.scores.imports.replies import PromptTokens, ReplyError, read_echo, read_prompt_logprobs
+from lmgauge.scores.imports.replies import Answer, PromptTokens, ReplyError, read_echo, read_prompt_logprobs
 from lmgauge.scores.imports.token_alignment import fit, without_bos
 from lmgauge.scores.spans import Piece, approximate, left_out, place
 from lmgauge.scores.special_tokens import is_special
@@ -57,12 +57,35 @@ class Server:
 
     def tokens(self, text: str) -> PromptTokens:
         """Return the tokens of a text that is not empty, with whatever the server adds."""
-        request: dict[str, Any] = {"model": self.model, "prompt": text, "max_tokens": _ADDED, "temperature": 0, **self.more}
+        return self.answers([text])[0]
+
+    def answers(self, texts: Sequence[str], **changed: Any) -> list[PromptTokens]:
+        """Return the tokens of texts that go out in one request."""
+        # changed: members of the request that are not as always.
+        how = {"echo": True, "logprobs": 1} if self.asking == "echo" else {"prompt_logprobs": 0}
+        prompt = texts[0] if len(texts) == 1 else texts
+        request = {"model": self.model, "prompt": prompt, "max_tokens": _ADDED, "temperature": 0, **self.more, **how}
+        reply = self.endpoint.post("/completions", request | changed)
+        choices = reply["choices"] if isinstance(reply.get("choices"), list) else []
+        by_index = {str(choice.get("index")): choice for choice in choices if isinstance(choice, Mapping)}
+        parts = [reply | {"choices": [by_index.get(str(i))], "usage": None} for i in range(len(texts))]  # usage: of all
+        return list(map(self._read, parts if len(texts) > 1 else [reply], texts))
+
+    def ask(self, texts: Sequence[str], **changed: Any) -> list[Answer | ModelFileError]:
+        """Return what is said of texts that go out in one request; raises ServerError where nobody answers."""
+        before, added = self.before, changed.get("max_tokens", _ADDED)
         try:
-            if self.asking == "echo":
-                prompt = read_echo(self.endpoint.post("/completions", request | {"echo": True, "logprobs": 1}))
-            else:
-                prompt = read_prompt_logprobs(self.endpoint.post("/completions", request | {"prompt_logprobs": 0}))
+            said = self.answers([before + text for text in texts], **changed)
+            laid = [locate(own, text.encode(), before.encode(), added) for own, text in zip(said, texts, strict=True)]
+        except ServerError as error:
+            if error.status == NOBODY:
+                raise
+            return [ServerError(str(error).partition("; ")[0], error.status)] * len(texts)
+        return [Answer(*one, len(one[1].pieces) - one[2].generated[0]) for one in zip(texts, said, laid, strict=True)]
+
+    def _read(self, reply: Mapping[str, Any], text: str) -> PromptTokens:
+        try:
+            prompt = read_echo(reply) if self.asking == "echo" else read_prompt_logprobs(reply)
         except ReplyError as error:
             raise ServerError(str(error)) from error
         if prompt is None:
@@ -120,11 +143,9 @@ class Server:
             try:
                 self.tokens(PROBE)
             except ServerError as error:
-                if refusal is None:
-                    refusal = error
-                if error.status in (0, 400, 404, 405, 422, 500, 501):
-                    continue
-                raise
+                refusal = refusal or error
+                if error.status not in (0, 400, 404, 405, 422, 500, 501):
+                    raise
             else:
                 return
         assert refusal is not None
@@ -157,11 +178,11 @@ class Server:
         return None if best is None else (tokens.pieces[:-last], tokens.pieces[-last], best)
 
 
-def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> LoggedSegment:
+def locate(tokens: PromptTokens, text: bytes, before: bytes = b"", added: int = _ADDED) -> LoggedSegment:
     """Return which tokens of a reply are the text's, and where they are in it."""
     # Raises ServerError: a token is partly before the text and partly in it, one after the first has no log-probability,
     # or the tokens do not show all of the text.
-    segment = LoggedSegment("", tokens.pieces, tokens.logprob, generated=tuple(tokens.added_first(_ADDED)))
+    segment = LoggedSegment("", tokens.pieces, tokens.logprob, generated=tuple(tokens.added_first(added)))
     # Servers that take what is set before the text for a special token may not show it.
     laid = fit(segment, before + text, text) if before else fit(segment, text)
     laid = _nearly(segment, text, before) if laid is None else _after(laid, laid.ends[-1] - len(text))

@@ -1,4 +1,4 @@
-"""What `lmgauge filter`, `score` and `percentiles` do besides calling their verbs."""
+"""What `lmgauge filter`, `score`, `percentiles` and `overlap` do besides calling their verbs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from lmgauge.base.option_numbers import Bounds
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say
 
@@ -48,3 +49,22 @@ def named_models(models: Sequence[str], by: str | None) -> dict[str, str] | str:
 def _named(model: str) -> tuple[str, str]:
     name, equals, path = model.partition("=")
     return ("", model) if not equals or os.path.exists(model) else (name, path)
+
+
+def overlap(call: Call) -> None:
+    """Find overlap, or a share of it: the last text is the test, and a share may be a gate."""
+    from lmgauge.report import overlap as report
+
+    train, test = call["train"], call["test"] or ()
+    if not test and len(train) > 1:
+        train, test = train[:-1], train[-1:]
+    most = call["max_overlap"]
+    if most is not None:
+        Bounds(0, 1).check("max-overlap", most)
+    result = call(train=train, test=test or None, max_overlap=None)
+    call.answer(result, page=("Overlap of training and test text", report.page(result)))
+    if call["write_clean"] is not None and not call.form:
+        clean = result.segments - result.contaminated_segments
+        say(f"{call['write_clean']}: {clean:,} of {result.segments:,} segments")
+    if most is not None:
+        result.require(most)

@@ -1,20 +1,26 @@
-"""`lmgauge quickstart`."""
+"""What `lmgauge quickstart`, `doctor` and `calc` do."""
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from lmgauge.api.inputs import PathLike
 from lmgauge.base.errors import InputError, MissingExtraError
 from lmgauge.base.files import OutputError
-from lmgauge.base.option_numbers import Count
+from lmgauge.base.option_numbers import Count, read_number
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say, say_where
 
 if TYPE_CHECKING:
     from lmgauge.models.combined.spelling.model import SpelledModel
 
+# -- quickstart ---------------------------------------------------------------------------------------------------------
 _FOLDER = "lmgauge-quickstart"
 _ORDERS = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
 
@@ -97,3 +103,64 @@ def _trained(text: Path, threads: int | None) -> dict[str, SpelledModel]:
         words = train("modified-kneser-ney", text, order=order, min_count=2, vocabulary=vocabulary, threads=threads)
         models[name] = models["unigram"].around(words) if models else words
     return models
+
+
+# -- doctor -------------------------------------------------------------------------------------------------------------
+def doctor(call: Call) -> None:
+    """Show what was seen, also where what shows tables is broken, and exit with 1 if anything is."""
+    from lmgauge.api.doctor import doctor as look
+    from lmgauge.report.documents import document_of
+    from lmgauge.report.tsv_renderer import as_rows
+
+    if sys.stderr.isatty() and not call["quick"]:  # no more than a line: what shows progress may be what is broken
+        say("importing the libraries that are installed; with torch this takes seconds", err=True)
+    checkup = look(quick=call["quick"])
+    if not call.form and "rich" in checkup.unusable:  # what prints tables is what is broken
+        click.echo(as_rows(document_of(checkup)), nl=False)
+        call.context.exit(1)
+    call.answer(checkup)
+
+
+# -- calc ---------------------------------------------------------------------------------------------------------------
+_INSTEAD = ("perplexity", "cross_entropy", "bits_per_event", "p", "q")
+
+
+def calc(call: Call) -> None:
+    """Compute from the numbers that are written or piped in, or from what stands in their place."""
+    from lmgauge.report.calc import blocks
+
+    words = call.values.pop("numbers", ())
+    if words or not call.values.keys() & set(_INSTEAD):
+        call.refuse(_INSTEAD, "stands alone, without NUMBERS; commas part a list: 1/2,1/4,1/4")
+        call.values["numbers"] = _numbers(call.context, words, call["log_unit"] is None)
+    result = call()
+    call.answer(result, lambda: call(blocks, result=result))
+
+
+def _numbers(context: click.Context, words: Sequence[str], percent: bool) -> list[str] | list[float]:
+    """Return the arguments, or the numbers on standard input."""
+    if words and words != ("-",):
+        for word in words:
+            _check_no_option(context, word)
+        return list(words)
+    if not words and sys.stdin.buffer.isatty():
+        raise click.UsageError("no numbers: write them as arguments or pipe them in", context)
+    return _numbers_of_lines(sys.stdin.buffer.read(), percent)
+
+
+def _check_no_option(context: click.Context, word: str) -> None:
+    """Refuse an unknown option: negative numbers look like options to click, so telling the two apart falls to us."""
+    from difflib import get_close_matches
+
+    if word.startswith("-") and not re.match(r"-([-.]*\d|inf$|infinity$|nan$|$)", word, re.IGNORECASE):
+        known = [name for parameter in context.command.get_params(context) for name in parameter.opts]
+        raise click.NoSuchOption(word, possibilities=get_close_matches(word, known), ctx=context)
+
+
+def _numbers_of_lines(data: bytes, percent: bool) -> list[float]:
+    # utf-8-sig: some shells put a byte order mark before what they pipe.
+    lines = enumerate(data.decode("utf-8-sig", errors="replace").split("\n"), start=1)
+    values = [read_number(word, f"<stdin>, line {n}", percent=percent) for n, line in lines for word in line.split()]
+    if not values:
+        raise InputError("<stdin> holds no numbers: give probabilities, separated by white space")
+    return values
