@@ -77,15 +77,7 @@ def wiki(data: Path) -> tuple[list[str], Documents]:
     return [line for text in documents[:100] for line in text], documents[200:500]
 
 
-def reviews(data: Path) -> tuple[list[str], Documents]:
-    """Reviews of films on the web, a line each."""
-    lines = unpacked(data / "multilingual" / "ko-reviews" / "train.txt.gz")
-    return lines[:20_000], [[line] for line in lines[60_000:63_000] if line.strip()]
-
-
-COLLECTIONS: dict[str, Callable[[Path], tuple[list[str], Documents]]] = {
-    "books": books, "calls": calls, "wiki": wiki, "reviews": reviews,
-}  # fmt: skip
+COLLECTIONS: dict[str, Callable[[Path], tuple[list[str], Documents]]] = {"books": books, "calls": calls, "wiki": wiki}
 
 
 def totals(name: str, data: Path, cache: Path) -> dict[str, Floats]:
@@ -138,7 +130,7 @@ def simulate(columns: dict[str, Floats], label: str, count: int, draws: int) -> 
     none, own = np.zeros((documents, 0)), columns["kn5"][:, None]
     noise = generator.uniform(size=(documents, 3)) * sizes.mean()
     helpers = {"plain": (none, none), "kn5": (own, columns["kn5 events"][:, None]), "noise": (noise[:, :1], noise[:, :1])}
-    if count >= 20:
+    if count >= 50:  # ten documents a proxy
         helpers["kn5 and noise"] = np.column_stack((own, noise)), none
     errors: dict[str, list[float]] = {name: [] for name in helpers}
     hits: dict[str, list[bool]] = {}
@@ -152,7 +144,7 @@ def simulate(columns: dict[str, Floats], label: str, count: int, draws: int) -> 
     times = {name: float(np.mean(errors["plain"]) / np.mean(values)) for name, values in errors.items()}
     cover = {name: f"{100 * np.mean(values):.1f}" for name, values in hits.items()}
     alarms = 100 * np.mean([false_alarm(columns, label, count, number) for number in range(draws)])
-    several = f"{times['kn5 and noise']:.2f} {cover['kn5 and noise']}" if count >= 20 else "-"
+    several = f"{times['kn5 and noise']:.2f} {cover['kn5 and noise']}" if count >= 50 else "-"
     return (
         f"{label:12} {count:4} {times['kn5']:6.2f}   {cover['kn5']} {cover['kn5 events']} {cover['plain']}   "
         f"{times['noise']:.3f} {cover['noise']}   {several}   {alarms:.1f}"

@@ -63,12 +63,13 @@ class TestFigures:
 
     def test_a_proxy_that_is_the_model_leaves_no_error(self, place: Path, estimate: Callable[..., Estimate]) -> None:
         model = lmgauge.load_model(place / "big")
-        how: dict[str, Any] = {"sample": 15, "document": "blank-line"}
+        how: dict[str, Any] = {"sample": 20, "document": "blank-line"}
         result = lmgauge.estimate(place / "big", place / "text.txt", proxy=[place / "small", model], **how)
         exact = whole(place)
         for figure in result.figures:
             assert float(figure.value) == pytest.approx(float(getattr(exact, figure.metric)), rel=1e-9)
         assert result.correlation == pytest.approx(1.0)
+        assert any("leave no rest" in note for note in result.notes)
         assert result.documents_needed == DOCUMENTS
 
     def test_it_is_near_the_whole_and_beside_a_plain_sample(self, place: Path, estimate: Callable[..., Estimate]) -> None:
@@ -215,11 +216,11 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"sample": 41}, "a sample of 41: give 6 documents or more; the text has 40"),
-            ({"sample": 5}, "a sample of 5: give 6 documents or more"),
-            ({"sample": 9, "proxy": ["small", "other"]}, "a sample of 9: give 10 documents or more"),
+            ({"sample": 41}, "a sample of 41: give 10 documents or more, 10 for each proxy; the text has 40"),
+            ({"sample": 5, "proxy": ()}, "a sample of 5: give 6 documents or more; the text has 40"),
+            ({"sample": 19, "proxy": ["small", "other"]}, "a sample of 19: give 20 documents or more, 10 for each proxy"),
             ({"document": None}, "documents of this text are not known"),
-            ({"document": "file"}, "a sample of 15: give 6 documents or more; the text has 1"),
+            ({"document": "file"}, "a sample of 15: give 10 documents or more, 10 for each proxy; the text has 1"),
             ({"sample": None}, "how many documents"),
             ({"until": 0.01}, "each say how many documents are scored: give one of them"),
             ({"sample": None, "until": 1.5}, "until must be a number"),

@@ -53,6 +53,15 @@ class TestByHand:
         assert total.value == pytest.approx(10.0)
         assert total.helpers == 0
 
+    def test_a_document_that_alone_fixes_the_slope(self) -> None:
+        """All of x - q z is from the last: its slope 8 / 9 leaves nothing of it, and without it there is none; r = 28 / 10."""
+        values, helper = np.array([2.0] * 9 + [10.0]), np.array([[1.0]] * 9 + [[10.0]] + [[1.0]] * 10)
+        drawn = np.arange(10)
+        total = estimated(values, np.ones(20), helper, drawn)
+        assert total.helpers == 0
+        assert total.value == pytest.approx(56.0)
+        assert ratio_of(total, known(np.ones(20), drawn), np.ones(20), drawn).error > 0.5
+
     def test_documents_for_an_error(self) -> None:
         assert documents_for(1.0, 100, 1000) == pytest.approx(100.0)
         assert documents_for(0.5, 100, 1000) == pytest.approx(1 / (0.001 + 0.25 * 0.009))
@@ -85,7 +94,7 @@ class TestAlways:
         assert spread.ratio == pytest.approx(nats.sum() / sizes.sum(), rel=1e-12)
         assert spread.error == 0.0
 
-    @given(st.integers(0, 10_000), st.floats(0.1, 10.0), st.integers(6, 60))
+    @given(st.integers(0, 10_000), st.floats(0.1, 10.0), st.integers(20, 60))
     def test_a_proxy_that_is_the_model_leaves_no_error(self, seed: int, times: float, count: int) -> None:
         nats, sizes, proxy = collection(seed)
         helpers = np.column_stack((proxy, times * nats))

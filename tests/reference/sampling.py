@@ -20,7 +20,10 @@ def total(
     slope = product / square if square else 0.0
     unexplained = math.fsum((y - slope * x) ** 2 / sizes[i] for x, y, i in zip(beside, above, sampled, strict=True))
     gain = slope * slope * square
-    share = max(0.0, 1.0 - 4.0 * unexplained / (gain * (len(sampled) - 2))) if gain else 0.0
+    fixed = max(
+        sizes[i] / size + (x * x / sizes[i] / square if square else 0.0) for x, i in zip(beside, sampled, strict=True)
+    )
+    share = max(0.0, 1.0 - 4.0 * unexplained / (gain * (len(sampled) - 2))) if gain and fixed < 1.0 - 1e-6 else 0.0
     estimate = rate + share * slope * (math.fsum(helper) / math.fsum(sizes) - helped)
     left = [y - share * slope * x for x, y in zip(beside, above, strict=True)]
     return estimate * math.fsum(sizes), left, share > 0.0

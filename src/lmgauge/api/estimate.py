@@ -58,11 +58,11 @@ def estimate(
 
     Example:
         >>> from lmgauge import Corpus, train
-        >>> names = [str(number // 2) for number in range(18)]
-        >>> text = Corpus.from_strings(["a b", "b", "a", "a a", "b a", "b b"] * 3, documents=names)
+        >>> lines = "the cat sat on the mat the dog sat on the log the cat ran and a dog ran after the cat".split()
+        >>> text = Corpus.from_strings(lines, documents=[str(number // 2) for number in range(len(lines))])
         >>> big, small = train("laplace", text, order=2), train("laplace", text, order=1)
-        >>> estimate(big, text, proxy=small, sample=8)
-        <Estimate: laplace2: perplexity 2.4546 (2.3840 to 2.5273), 8 of 9 documents>
+        >>> estimate(big, text, proxy=small, sample=10)
+        <Estimate: laplace2: perplexity 6.5745 (6.3984 to 6.7554), 10 of 11 documents>
     """
     from lmgauge.evaluation.estimate import estimate as estimated
     from lmgauge.evaluation.origin import Origin

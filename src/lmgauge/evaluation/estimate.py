@@ -20,7 +20,7 @@ from lmgauge.evaluation.options import Outputs, SampleSettings
 from lmgauge.evaluation.output_files import evaluated
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import lockstep
-from lmgauge.evaluation.sampled import SIZES, Estimate, EstimatedFigure, Residual, Sample
+from lmgauge.evaluation.sampled import DOCUMENTS_A_PROXY, SIZES, Estimate, EstimatedFigure, Residual, Sample
 from lmgauge.evaluation.slicing.cuts import range_sizes
 from lmgauge.evaluation.slicing.span_alignment import Ranges
 from lmgauge.numerics.figures import FIGURES
@@ -41,8 +41,10 @@ Proxies = Mapping[str, Callable[[], Iterable[ScoreBatch]]]
 """What gives the rows of each proxy, by its name."""
 Scored = tuple[Evaluation, Floats, dict[int, str]]
 """What a model gives a sample: its evaluation, nats and events of each document, and where it begins."""
-PILOT, MOST_SHOWN, DOCUMENTS_A_PROXY = 20, 5, 5
-"""Documents scored to learn how many are needed, or how long they take; shown; and drawn at least for each proxy."""
+PILOT, MOST_SHOWN = 20, 5
+"""Documents scored to learn how many are needed, or how long they take, at least; and shown."""
+_NOTHING_LEFT = 1e-9
+"""Error, as a share of the figure, that is rounding alone."""
 
 
 class _Totals:
@@ -104,7 +106,10 @@ def read_documents(corpus: Corpus, model: LanguageModel, proxies: Proxies, seed:
     def drawing(count: int) -> Sample:
         least = max(FEWEST_UNITS, DOCUMENTS_A_PROXY * len(each))
         if not least <= count <= documents:
-            raise UsageError(f"a sample of {count:,}: give {least} documents or more; the text has {documents:,}")
+            each_proxy = f", {DOCUMENTS_A_PROXY} for each proxy" if least > FEWEST_UNITS else ""
+            raise UsageError(
+                f"a sample of {count:,}: give {least} documents or more{each_proxy}; the text has {documents:,}"
+            )
         numbers = draw(documents, count, seed)
         chosen = np.isin(of_segment, numbers).astype(np.int8)
         return Sample(
@@ -141,7 +146,8 @@ def estimate(
         return result, drawn.of_documents()[sample.numbers].T, drawn.places
 
     documents, drawing = read_documents(corpus, model, proxies, settings.seed)
-    count = settings.sample or _needed(documents, settings, drawing, scored)
+    least = min(documents, max(PILOT, DOCUMENTS_A_PROXY * len(proxies)))
+    count = settings.sample or _needed(documents, least, settings, drawing, scored)
     sample = drawing(count)
     result, (nats, events), places = scored(sample, outputs)
     spreads, plain = (sample.spreads(nats, events, helped=helped) for helped in (True, False))
@@ -149,6 +155,11 @@ def estimate(
     notes += caveats(spreads["bytes"]) if count < documents else ()
     if policy.runs_on:
         notes.append(f"the context of {name} runs on over documents: what is drawn follows another one than in the text")
+    if count < documents and not spreads["bytes"].error > _NOTHING_LEFT * spreads["bytes"].ratio:
+        notes.append(
+            "the drawn documents leave no rest (they repeat, or a proxy is the model): the interval is a point only if the "
+            "others are like them"
+        )
     total, size = sample.total(nats, 0), sample.weights[sample.numbers]
     of_error = total.falls**2 / ((total.falls**2).sum() or 1.0)
     error, plain_error = (one["bytes"].error for one in (spreads, plain))
@@ -185,15 +196,18 @@ def _figures(result: Evaluation, spreads: Mapping[str, Spread], plain: Mapping[s
 
 
 def _needed(
-    documents: int, settings: SampleSettings, drawing: Callable[[int], Sample], scored: Callable[[Sample, Outputs], Scored]
+    documents: int,
+    count: int,
+    settings: SampleSettings,
+    drawing: Callable[[int], Sample],
+    scored: Callable[[Sample, Outputs], Scored],
 ) -> int:
-    # How many documents give the interval, or fill the time, that was asked for, by those of a first sample.
+    # How many documents give the interval, or fill the time, that was asked for, by a first sample of `count`.
     # It depends on how they vary, or on how long they take, and not on which of the others will be drawn: an internal pilot
     # (Wittes & Brittain 1990, "The role of internal pilot studies in increasing the efficiency of clinical trials").
     if settings.until is None and settings.budget is None:
         raise UsageError("how many documents? Say it with --sample N, --until SHARE or --budget TIME")
-    count, begun = min(PILOT, documents), time.monotonic()
-    pilot = drawing(count)
+    pilot, begun = drawing(count), time.monotonic()
     _, (nats, events), _ = scored(pilot, Outputs())
     seconds = time.monotonic() - begun
     if settings.until is None:

@@ -18,6 +18,8 @@ from lmgauge.numerics.intervals import Interval, Spread, sums_by
 from lmgauge.numerics.sampling import Total, estimated, known, ratio_of
 
 SIZES = ("bytes", "characters", "words")
+DOCUMENTS_A_PROXY = 10
+"""Documents that a sample has at least for each proxy: a slope from fewer may fit them by chance."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ def joined(first: Sample | None, second: Sample | None, paired: Paired) -> Joine
     """Return what two models give the text that they scored the same documents of; None where they scored no such sample."""
     if first is None or second is None or (first.drawn, first.text) != (second.drawn, second.text):
         return None
-    both = replace(first, proxies=second.proxies | first.proxies)
+    # Of proxies that only one run has, as many as the sample has documents for.
+    proxies = dict(list((first.proxies | second.proxies).items())[: len(first.drawn) // DOCUMENTS_A_PROXY])
+    both = replace(first, proxies=proxies)
     # A table numbers documents anew, in the same order.
     numbers, codes = np.unique([] if paired.documents is None else paired.documents, return_inverse=True)
     if len(numbers) != len(both.drawn):
@@ -144,7 +148,7 @@ class Estimate(Result):
         share: of the text's bytes that the model scored, 0 to 1.
         figures: an `EstimatedFigure` each.
         correlation: of the model's nats and those of the proxies, by document and byte, 0 to 1; 0 without proxies.
-        documents_needed: so many without proxies would make the interval of bits per byte as narrow.
+        documents_needed: how many without proxies would make the interval of bits per byte as narrow.
         residuals: documents that the error comes from, the first most.
         of_sample: the evaluation of the sample alone.
         signature: one line with every choice that moves the figures.
@@ -152,11 +156,11 @@ class Estimate(Result):
 
     Example:
         >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "b", "a", "a a", "b a"] * 2, documents=[str(n) for n in range(10)])
+        >>> text = lmgauge.Corpus.from_strings(["a b", "b", "a", "a a", "b a"] * 3, documents=[str(n) for n in range(15)])
         >>> big, small = (lmgauge.train("witten-bell", text, order=order) for order in (2, 1))
-        >>> estimate = lmgauge.estimate(big, text, proxy=small, sample=8)
+        >>> estimate = lmgauge.estimate(big, text, proxy=small, sample=10)
         >>> estimate.documents, estimate.all_documents, [figure.metric for figure in estimate.figures][:2]
-        (8, 10, ['perplexity', 'cross_entropy'])
+        (10, 15, ['perplexity', 'cross_entropy'])
     """
 
     model: str

@@ -10,6 +10,7 @@ known, such as the nats that a proxy gives them; of the sampled ones the values 
 the plain figure r of the sample, put right by what is known of the sample: its helpers q are not those of all, X / Z. The
 slope b is that of least squares of y - r z on x - q z, weighted by 1 / z. It counts as far as it is surer than chance:
 s = max(0, 1 - 4 / F) with F of the regression, so that a useless proxy costs next to nothing (as James & Stein 1961 shrink).
+Where one document alone fixes a slope, so that nothing is left of it whatever its value, s is 0: the figure is the plain one.
 
 Three documents of four, z = 1 each, y = 2, 4, 6, the proxy says x = 1, 2, 3 of them and 4 of the fourth: r = 4, q = 2, and
 y - 4 is twice x - 2 without a rest, so b = 2, s = 1: Y = 4 (4 + 2 (10 / 4 - 2)) = 20, as if the fourth had y = 8.
@@ -42,6 +43,8 @@ _SURE = 4.0
 """F of a regression below which the helpers count for nothing."""
 _LEAST_REST = 0.05
 """1 - h at least: a document that is nearly all of the sample says nothing of how sure the rest is."""
+_FIXED = 1e-6
+"""1 - h of a document that alone fixes a slope."""
 
 
 def draw(documents: int, count: int, seed: int) -> Ints:
@@ -77,13 +80,14 @@ def estimated(values: Floats, sizes: Floats, helpers: Floats, sampled: Ints) -> 
     moves = (beside - np.outer(own, rates)) / np.sqrt(own)[:, None]
     inverse = np.linalg.pinv(moves, rcond=1e-9)
     slopes = (inverse * rest).sum(axis=1)
-    told, count = (moves * slopes).sum(axis=1), len(slopes)
-    gain, left, whole = (float((part**2).sum()) for part in (told, rest - told, rest))
-    share = max(0.0, 1.0 - _SURE * count * left / (gain * (len(values) - 1 - count))) if gain > 0.0 else 0.0
+    explained, count, fixed = (moves * slopes).sum(axis=1), len(slopes), (moves * inverse.T).sum(axis=1)
+    gain, left, whole = (float((part**2).sum()) for part in (explained, rest - explained, rest))
+    sure = gain > 0.0 and (own / own.sum() + fixed).max() < 1.0 - _FIXED
+    share = max(0.0, 1.0 - _SURE * count * left / (gain * (len(values) - 1 - count))) if sure else 0.0
     fitted = rate * sizes + ((helpers - np.outer(sizes, rates)) * share * slopes).sum(axis=1)
     gap = helpers.sum(axis=0) / sizes.sum() - rates
     weight = 1.0 + share * own.sum() * (gap[:, None] * inverse).sum(axis=0) / np.sqrt(own)
-    leverage = own / own.sum() + (moves * inverse.T).sum(axis=1) * (share > 0.0)
+    leverage = own / own.sum() + fixed * (share > 0.0)
     falls = weight * (values - fitted[sampled]) / np.maximum(1.0 - leverage, _LEAST_REST)
     correlation = math.sqrt(min(1.0, gain / whole)) if whole > 0.0 else 0.0
     return Total(float(fitted.sum()), falls, fitted, count if share else 0, correlation)
@@ -105,6 +109,6 @@ def ratio_of(upper: Total, lower: Total, sizes: Floats, sampled: Ints, *, like_t
 
 
 def documents_for(times: float, drawn: int, documents: int) -> float:
-    """Return how large a sample is whose error is so many times that of another, for values that vary alike."""
+    """Return how large a sample is whose error is `times` that of another, for values that vary alike."""
     # The error is S sqrt(1 / n - 1 / N). Half of that of 100 of 1,000 documents: documents_for(0.5, 100, 1000) -> 307.7
     return 1 / (1 / documents + (1 / drawn - 1 / documents) * times**2)

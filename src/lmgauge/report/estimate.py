@@ -38,5 +38,5 @@ def _answer(estimate: Estimate) -> str:
     says = f"{scored} ({percent(estimate.share)} of the bytes) put the whole text at {value} bits per byte (95 %: {ends})."
     if not estimate.proxies:
         return says
-    saved = f"{max(0, needed - estimate.documents):,} documents saved: without proxies it takes {needed:,} to be as sure"
+    saved = f"{counted(max(0, needed - estimate.documents), 'document')} saved: without proxies it takes {needed:,} to be as sure"
     return f"{says} {saved}; proxies and model correlate by {estimate.correlation:.3f}."

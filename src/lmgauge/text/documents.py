@@ -280,8 +280,7 @@ class Corpus:
         """Return some segments of the text as a text of its own; their documents keep their numbers.
 
         Args:
-            segments: bool [segments of this text], those to read.
-            sample: what is remembered of a sample of documents, whose "part" the report has.
+            segments: bool [segments of this text], those to read; sample: what is remembered of it, "part" for the report.
 
         Raises:
             UsageError: segments are joined, chosen already, have text before them, or can be read only once.
