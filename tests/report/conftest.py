@@ -95,6 +95,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "evaluations": lmgauge.evaluate(models, [test, train], by_group=True),
         "comparison": replace(pairs, runs=(HOSTILE, LONG, LONG), items=items),
         "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
+        "decision": replace(lmgauge.decide(models, test, document="segment"), first=HOSTILE, second=LONG),
         "ladder": climbed(lmgauge.baseline(train, test, models=models, order=2, character_order=2)),
         "diagnosis": replace(diagnosed, evaluation=replace(diagnosed.evaluation, model=LONG)),
         "divergence": replace(lmgauge.divergence(*models, test), a=HOSTILE, b=LONG),
@@ -280,6 +281,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "overview": lambda it: it["overview"],
     "comparison": lambda it: comparison.blocks(it["comparison"]),
     "recipes": lambda it: comparison.recipe_blocks(it["recipes"]),
+    "decision": lambda it: tuple(comparison.decision_blocks([it["decision"]])),
     "agreement": lambda it: agreement_report.blocks(it["agreement"]),
     "agreement_series": lambda it: agreement_report.series_blocks(it["agreement_series"]),
     "context_curve": lambda it: context_curve.blocks(it["context_curve"]),
@@ -344,7 +346,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
     parts = it["evaluations"]
     shown = [
         *(parts, parts[0], it["comparison"], it["comparison"][0], it["recipes"], it["recipes"][0], it["diagnosis"]),
-        *(it["agreement"], it["agreement_series"]),
+        *(it["agreement"], it["agreement_series"], it["decision"]),
         it["ladder"],
         *(
             it["divergence"],

@@ -102,7 +102,9 @@ def agree(
                 raise UsageError(f"{called} is a model, and needs a text to score: name it (--text)")
             (model,), (label,) = inputs.named_models(operand, scoring, corpus)
             corpus = inputs.followed([model], corpus, scoring, by_group=False)
-            runs[name] = replace(inputs.scored(model, label, corpus, work / name, scoring, threads), path=Path(called))
+            runs[name] = inputs.scored(model, label, corpus, work / name, scoring, threads)
+            if isinstance(operand, PATHS):
+                runs[name] = replace(runs[name], path=Path(called), name=called)
             if name == "a" and floor is None:
                 made = f"{label} again, {score_again(model, corpus, work / 'floor.parquet', threads)}"
                 runs["floor"] = replace(open_run(work / "floor.parquet"), name=f"{label} again")

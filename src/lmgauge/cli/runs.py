@@ -142,7 +142,7 @@ def agree(call: Call) -> None:
         chosen = {name: value for name, value in call.values.items() if name in fields_of(verb)}
         result: Any = agree_series(_by_name("--pair", call["pairs"], "100=a100.parquet,b100.parquet"), **chosen)
     elif len(call["engines"]) != 2:
-        raise click.UsageError("name two engines, A and B: run folders, score tables, models or servers")
+        raise click.UsageError("name two engines, A and B: runs, score tables, models or servers; a text goes after --text")
     else:
         result = call(**dict(zip(("a", "b"), call["engines"], strict=True)))
     call.answer(result, page=("Do the engines agree?", None))

@@ -24,6 +24,8 @@ def blocks(agreement: EngineAgreement) -> doc.Document:
     """Return the verdict, the figures beside the floor, where the two differ, what a reader must know, and the signature."""
     first, second = agreement.first, agreement.second
     looked_at = f"{counted(agreement.figures.events, 'token')} of {counted(agreement.segments, 'segment')}"
+    lost = max(segments for _, segments in agreement.missing)
+    looked_at += f" ({counted(lost, 'segment')} that not all have left out)" if lost else ""
     floor = f"; {_FLOOR}: {agreement.floor_from}" if agreement.floor is not None else ""
     return (
         doc.Heading(f"{second} compared with {first}, token by token"),
@@ -51,6 +53,7 @@ def _answer(agreement: EngineAgreement) -> str:
     figures, floor, two = agreement.figures, agreement.floor, f"{agreement.second} and {agreement.first}"
     size = f"mean |Δ log p| is {_said(figures.mean_size.value)} nats"
     size += "" if floor is None else f", that of the {_FLOOR} {_said(floor.mean_size.value)}"
+    size += f", and {counted(sum(figures.zeros), 'token')} impossible in one alone" if any(figures.zeros) else ""
     if agreement.beyond is None and floor is None:
         remedy = "name another run of it (--floor RUN), or let the model or server score the text itself"
         return f"{two}: {size}. Nothing tells how far {agreement.first} is from itself: {remedy}."

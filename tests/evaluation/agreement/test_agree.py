@@ -93,9 +93,10 @@ def test_figures_do_not_depend_on_how_the_table_is_cut(tmp_path: Path, monkeypat
         run(tmp_path / "a.jsonl", a, documents=[i // 3 for i in range(10)]),
         run(tmp_path / "b.jsonl", noisy(a, 6, 0.1)),
     )
-    whole = agree(first, second, second)
+    floor = run(tmp_path / "f.jsonl", noisy(a, 6, 0.1))
+    whole = agree(first, second, floor)
     monkeypatch.setattr("lmgauge.scores.files._JSON_ROWS", 7)
-    assert agree(first, second, second) == whole
+    assert agree(first, second, floor) == whole
 
 
 def verdict(tmp_path: Path, b: Segments, floor: Segments, a: Segments) -> EngineAgreement:
@@ -156,7 +157,7 @@ def test_other_tokens_are_refused_with_the_first_place(tmp_path: Path) -> None:
     other = run(tmp_path / "b.jsonl", a)
     rows = other.path.read_text().splitlines()
     other.path.write_text("\n".join([*rows[:4], *rows[5:]]) + "\n")  # the second token of the second segment is missing
-    with pytest.raises(InputError, match=r"b.jsonl: token 2 of segment 1 is 'token2', and in .*a.jsonl it is 'token1'"):
+    with pytest.raises(InputError, match=r"b.jsonl: token 2 of segment 2 is 'token2', and in .*a.jsonl it is 'token1'"):
         agree(first, other)
 
 
@@ -166,7 +167,7 @@ def test_rows_that_end_early_are_counted(tmp_path: Path) -> None:
     made = agree(run(tmp_path / "a.jsonl", a), run(tmp_path / "b.jsonl", b))
     assert (made.figures.events, made.segments) == (7, 3)
     assert made.missing == ((0, 0), (2, 1))
-    assert "b.jsonl lacks 2 tokens at the ends of segments and 1 whole segments" in " ".join(made.notes)
+    assert "b.jsonl lacks 2 tokens of its segments and 1 whole segment" in " ".join(made.notes)
 
 
 def test_tables_without_tokens_are_compared_with_a_note(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_missing_row_is_named(tmp_path: Path) -> None:
     rows = [{"segment": 0, "token": f"#{i}", "logprob": -1.0} for i in range(9)]
     paths = log(tmp_path / "a.parquet", rows), log(tmp_path / "b.parquet", rows[:3] + rows[4:])
     with pytest.raises(
-        InputError, match=r"token 4 of segment 0 is '#4', and in .*a.parquet it is '#3'; .*one may be missing"
+        InputError, match=r"token 4 of segment 1 is '#4', and in .*a.parquet it is '#3'; .*one may be missing"
     ):
         lmgauge.agree(*paths)
 

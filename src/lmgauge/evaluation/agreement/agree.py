@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from lmgauge.base.errors import InputError
+from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.option_numbers import check_whole
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.agreement.pair_sums import PairSums, common_rows, refuse_other_tokens
@@ -53,6 +53,9 @@ def agree(
     # floor: the engine of the first, again; corpus: the text, None: where the runs remember it; floor_from: where the floor
     # is from, in words.
     check_whole("examples", examples, 0)
+    for name, run in (("A", a), ("B", b)):
+        if floor is not None and (floor.scores.resolve(), floor.column) == (run.scores.resolve(), run.column):
+            raise UsageError(f"the floor is {name} itself: it has to be another run of A's engine")
     runs = with_distinct_names([run for run in (a, b, floor) if run is not None])
     if corpus is not None:
         runs = [about(run, corpus) for run in runs]
@@ -99,7 +102,11 @@ def agree(
         worst_tokens=tuple(pairs[0].worst),
         independence="" if over is None else in_words(over, chosen.by),
         signature=str(Signature({**parts, "independent": in_signature(over), "v": NUMBERS_VERSION}, "agree")),
-        notes=(*_notes(names, figures[0], missing, tokens_known), *caveats(over), *chosen.notes),
+        notes=(
+            *_notes(names, figures[0], missing, tokens_known, 0 if text else pairs[0].certain),
+            *caveats(over),
+            *chosen.notes,
+        ),
     )
 
 
@@ -133,10 +140,13 @@ def _beyond(figures: PairFigures, floor: PairFigures | None, p_values: Mapping[s
     return any(p_value < SIGNIFICANT for p_value in p_values.values()) if p_values else None
 
 
-def _notes(names: Sequence[str], figures: PairFigures, missing: Ints, tokens_known: bool) -> Iterator[str]:
+def _notes(names: Sequence[str], figures: PairFigures, missing: Ints, tokens_known: bool, certain: int) -> Iterator[str]:
+    if certain > figures.events / 100:
+        yield f"{certain:,} tokens have log-probability 0 in both: is that padding? A log with a mask leaves it out"
     for name, (tokens, segments) in zip(names, missing.tolist(), strict=True):
-        if tokens or segments:
-            yield f"{name} lacks {tokens:,} tokens at the ends of segments and {segments:,} whole segments: left out"
+        lacks = (tokens, "token of its segments", "tokens of its segments"), (segments, "whole segment", "whole segments")
+        if said := [f"{count:,} {one if count == 1 else many}" for count, one, many in lacks if count]:
+            yield f"{name} lacks {' and '.join(said)}: left out"
     for name, zeros in zip(names, figures.zeros, strict=False):
         if zeros:
             yield f"{zeros:,} tokens have probability zero in {name} alone: they are outside the band, and in no mean"

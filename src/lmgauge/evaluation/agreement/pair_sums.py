@@ -61,8 +61,8 @@ def refuse_other_tokens(first: ScoreBatch, second: ScoreBatch, names: Sequence[s
             segment, place = int(first.row_segments()[row]), int(ranges_by_event([first]).position[row]) + 1
             own, other = (batch.strings.tokens[batch.token_ids[row]] for batch in (first, second))
             raise InputError(
-                f"{names[1]}: token {place:,} of segment {segment} is {other!r}, and in {names[0]} it is {own!r}; score the "
-                "same tokens with both (here one may be missing)"
+                f"{names[1]}: token {place:,} of segment {segment + 1:,} is {other!r}, and in {names[0]} it is {own!r}; "
+                "score the same tokens with both, in the same order (here one may be missing)"
             )
     return True
 
@@ -77,6 +77,7 @@ class PairSums:
         # of each cut its labels, counts of each slice, int64 [slices, 5], and the largest size in it, float64 [slices]
         self._slices: dict[str, tuple[Sequence[str], Ints, Floats]] = {}
         self._zeros = np.zeros(2, np.int64)  # tokens that one of the two alone gives probability zero
+        self.certain = 0  # tokens with log-probability 0 in both
         self.largest, self.worst = 0.0, list[WorstEvent]()
 
     def add(self, block: Segments | None, first: ScoreBatch, second: ScoreBatch) -> None:
@@ -103,6 +104,7 @@ class PairSums:
         self._parts["largest"].append(np.maximum.reduceat(size, begins))
         self.largest = max(self.largest, float(size.max()))
         self._zeros += only.sum(axis=1)
+        self.certain += int(np.count_nonzero((first.logprob == 0) & (second.logprob == 0)))
         leading = (d[finite] if impossible else d).astype(np.float32).view(np.uint32) >> np.uint32(32 - _BITS)
         self._histogram += np.bincount(leading, minlength=1 << _BITS)
         # Sizes as whole numbers of 2^-20 nats and of 2^-50 nats beyond: their sums are exact, in whatever order.
@@ -110,11 +112,12 @@ class PairSums:
         columns = [*counted.values(), coarse, np.floor((size * 2.0**20 - coarse) * 2.0**30)]
         ranges = ranges_by_event([first])
         # Of 3 nats, 0.75 x 2^2, the slice from 2 to 4; a little more, as 0 has no such form.
-        by_size = np.clip(np.frexp(1e-9 - a)[1] + 9, 0, len(_ENDS))
+        by_size = np.clip(np.frexp(1e-9 - np.maximum(first.logprob, -1e9))[1] + 9, 0, len(_ENDS))
         cuts = self._cuts.of_events(block, first, ranges, spans=bool(len(first.ends)))
         for cut in (*cuts, ("size of log p in the first (nats)", _BY_SIZE, by_size)):
             self._add_slices(cut, columns, size)
-        self._add_worst(block, first, (a, b), size, ranges.position)
+        far = np.where(only.any(axis=0), np.inf, size) if impossible else size
+        self._add_worst(block, first, (first.logprob, second.logprob), far, ranges.position)
 
     def _add_slices(self, cut: Cut, columns: Sequence[Floats], size: Floats) -> None:
         name, labels, codes = cut

@@ -52,7 +52,7 @@ class PairFigures:
     # of whole segments, whose ratio is the product of those of their tokens: the share outside the band, and the effective
     # number (sum w)^2 / sum w^2 of the ratios w as weights (Kish 1965), as a share of the segments
     sequences_outside: Figure = field(metadata=column("sequences outside {band}, %", 2, "figures", scale=100))
-    effective_sample_size: Figure = field(metadata=column("effective sample size, %", 4, scale=100))
+    effective_sample_size: Figure = field(metadata=column("effective sample size, %", 2, scale=100))
     largest: Figure = field(metadata=column("largest |Δ|, nats", 2, "figures"))
     quantiles: dict[str, float]  # of Δ by percent, nats; each is right within `QUANTILE_WIDTH` of itself
     zeros: tuple[int, int]  # events that only the first, and only the second, gives probability zero

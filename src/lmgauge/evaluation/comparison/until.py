@@ -113,7 +113,9 @@ class _Pair:
         self.models, self.corpus, self.threads = models, corpus, threads
         for model in models:
             if model.context_policy.runs_on:
-                raise UsageError(f"{model.label}: its context runs on from document to document, so their order matters")
+                raise UsageError(
+                    f"{model.label}: its context runs on from document to document, so order matters: --context sentence"
+                )
         self.documents = documents_of(corpus)
         self.origins = [Origin.of_model(model, name).after(corpus) for model, name in zip(models, names, strict=True)]
         text = corpus.report.sha256
