@@ -54,7 +54,7 @@ class TestByHand:
         assert total.helpers == 0
 
     def test_a_document_that_alone_fixes_the_slope(self) -> None:
-        """All of x - q z is from the last: its slope 8 / 9 leaves nothing of it, and without it there is none; r = 28 / 10."""
+        """All of x - q z is from the last: the slope 8 / 9 leaves nothing of it; r = 28 / 10."""
         values, helper = np.array([2.0] * 9 + [10.0]), np.array([[1.0]] * 9 + [[10.0]] + [[1.0]] * 10)
         drawn = np.arange(10)
         total = estimated(values, np.ones(20), helper, drawn)

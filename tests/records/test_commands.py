@@ -149,6 +149,7 @@ NO_RECORDS = {
         "per_token",
         "per_word",
         "per_context",
+        "proxy",
         "rows",
         "write_clean",
         "write_scores",

@@ -115,10 +115,10 @@ Measure
     guesses: bpb evaluate evaluation measure perplexity ppl query test
     verbs: estimate evaluate_scores context_curve work.shard.Sharing
     stdin: text
-    show: output per_segment per_token per_word columns unit field chat group document given context device sample
+    show: output per_segment per_token per_word unit field chat group document given context device
     hide: also_raw
     without: texts name
-    metavars: contexts=N,N..., proxy=RUN|MODEL, budget=TIME
+    metavars: contexts=N,N..., proxy=RUN|MODEL, sample=N, until=SHARE, budget=TIME
   baseline: Show what a network must beat: compressors and n-grams.
     guesses: baselines compressors gzip ladder xz zstd
     show: order character_order memory threads field

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.progress import say_progress
+from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.event_sums import EventSums, Floats, Ints
 from lmgauge.evaluation.options import Outputs, SampleSettings
@@ -106,10 +107,8 @@ def read_documents(corpus: Corpus, model: LanguageModel, proxies: Proxies, seed:
     def drawing(count: int) -> Sample:
         least = max(FEWEST_UNITS, DOCUMENTS_A_PROXY * len(each))
         if not least <= count <= documents:
-            each_proxy = f", {DOCUMENTS_A_PROXY} for each proxy" if least > FEWEST_UNITS else ""
-            raise UsageError(
-                f"a sample of {count:,}: give {least} documents or more{each_proxy}; the text has {documents:,}"
-            )
+            why = f", {DOCUMENTS_A_PROXY} for each proxy" if least > FEWEST_UNITS else ""
+            raise UsageError(f"a sample of {count:,}: give {least} documents or more{why}; the text has {documents:,}")
         numbers = draw(documents, count, seed)
         chosen = np.isin(of_segment, numbers).astype(np.int8)
         return Sample(
@@ -156,9 +155,10 @@ def estimate(
     if policy.runs_on:
         notes.append(f"the context of {name} runs on over documents: what is drawn follows another one than in the text")
     if count < documents and not spreads["bytes"].error > _NOTHING_LEFT * spreads["bytes"].ratio:
-        notes.append(
+        notes.insert(
+            0,
             "the drawn documents leave no rest (they repeat, or a proxy is the model): the interval is a point only if the "
-            "others are like them"
+            "others are like them",
         )
     total, size = sample.total(nats, 0), sample.weights[sample.numbers]
     of_error = total.falls**2 / ((total.falls**2).sum() or 1.0)
@@ -166,7 +166,8 @@ def estimate(
     largest = np.argsort(-of_error, kind="stable")[:MOST_SHOWN].tolist()
     bits = nats_to_bits(np.array([nats, total.fitted[sample.numbers]]) / size)
     parts = dict(Signature.parse(result.signature).parts)
-    stated = {"seed": str(settings.seed), "proxy": "+".join(proxies) or "none", "v": parts.pop("v")}
+    del parts["v"]  # it is the last
+    stated = {"seed": str(settings.seed), "proxy": "+".join(proxies) or "none", "v": NUMBERS_VERSION}
     return Estimate(
         model=name,
         proxies=tuple(proxies),

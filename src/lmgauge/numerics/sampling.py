@@ -10,7 +10,7 @@ known, such as the nats that a proxy gives them; of the sampled ones the values 
 the plain figure r of the sample, put right by what is known of the sample: its helpers q are not those of all, X / Z. The
 slope b is that of least squares of y - r z on x - q z, weighted by 1 / z. It counts as far as it is surer than chance:
 s = max(0, 1 - 4 / F) with F of the regression, so that a useless proxy costs next to nothing (as James & Stein 1961 shrink).
-Where one document alone fixes a slope, so that nothing is left of it whatever its value, s is 0: the figure is the plain one.
+Where one document alone fixes a slope, so that nothing is left of it whatever its value, s is 0 and the figure is plain.
 
 Three documents of four, z = 1 each, y = 2, 4, 6, the proxy says x = 1, 2, 3 of them and 4 of the fourth: r = 4, q = 2, and
 y - 4 is twice x - 2 without a rest, so b = 2, s = 1: Y = 4 (4 + 2 (10 / 4 - 2)) = 20, as if the fourth had y = 8.

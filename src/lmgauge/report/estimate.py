@@ -38,5 +38,6 @@ def _answer(estimate: Estimate) -> str:
     says = f"{scored} ({percent(estimate.share)} of the bytes) put the whole text at {value} bits per byte (95 %: {ends})."
     if not estimate.proxies:
         return says
-    saved = f"{counted(max(0, needed - estimate.documents), 'document')} saved: without proxies it takes {needed:,} to be as sure"
-    return f"{says} {saved}; proxies and model correlate by {estimate.correlation:.3f}."
+    saved = counted(max(0, needed - estimate.documents), "document")
+    says += f" {saved} saved: without proxies it takes {needed:,} to be as sure"
+    return f"{says}; proxies and model correlate by {estimate.correlation:.3f}."
