@@ -53,10 +53,8 @@ def agree(
     # floor: the engine of the first, again; corpus: the text, None: where the runs remember it; floor_from: where the floor
     # is from, in words.
     check_whole("examples", examples, 0)
-    for name, run in (("A", a), ("B", b)):
-        if floor is not None and (floor.scores.resolve(), floor.column) == (run.scores.resolve(), run.column):
-            raise UsageError(f"the floor is {name} itself: it has to be another run of A's engine")
     runs = with_distinct_names([run for run in (a, b, floor) if run is not None])
+    _refuse_same(runs)
     if corpus is not None:
         runs = [about(run, corpus) for run in runs]
     text, names = corpus or remembered(*runs[:2]), [run.name for run in runs]
@@ -88,6 +86,7 @@ def agree(
     p_values = {} if floor is None else _p_values(pairs[0], pairs[1], own)
     parts = {"n": str(figures[0].events), "band": f"{band[0]:g}..{band[1]:g}"}
     parts |= dict(zip(("first", "second", "floor"), names, strict=False))
+    notes = _notes(names, figures[0], missing, tokens_known, 0 if text else pairs[0].certain)
     return EngineAgreement(
         first=names[0],
         second=names[1],
@@ -102,12 +101,15 @@ def agree(
         worst_tokens=tuple(pairs[0].worst),
         independence="" if over is None else in_words(over, chosen.by),
         signature=str(Signature({**parts, "independent": in_signature(over), "v": NUMBERS_VERSION}, "agree")),
-        notes=(
-            *_notes(names, figures[0], missing, tokens_known, 0 if text else pairs[0].certain),
-            *caveats(over),
-            *chosen.notes,
-        ),
+        notes=(*notes, *caveats(over), *chosen.notes),
     )
+
+
+def _refuse_same(runs: Sequence[Run]) -> None:
+    # Refuse a floor that is one of the two that are compared.
+    tables = [(run.scores.resolve(), run.column) for run in runs]
+    if len(tables) > 2 and tables[2] in tables[:2]:
+        raise UsageError(f"the floor is {'AB'[tables.index(tables[2])]} itself: it has to be another run of A's engine")
 
 
 def _p_values(pair: PairSums, floor: PairSums, documents: Ints | None) -> dict[str, float]:

@@ -90,7 +90,7 @@ class EngineAgreement(Tabled):
         beyond: whether the second is further from the first than the first from itself; None where that is not known.
         missing: of the first, the second and the floor how many tokens at the ends of segments each lacks, and how many
             whole segments.
-        worst_tokens: those with the largest |Δ|.
+        worst_tokens: those whose Δ is largest in size.
         independence: what intervals and tests take as independent, in words.
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
