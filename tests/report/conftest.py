@@ -51,6 +51,7 @@ from lmgauge.report import (
     tasks,
 )
 from lmgauge.report import blocks as doc
+from lmgauge.report import estimate as estimate_report
 from lmgauge.report.blocks import Document
 from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
 from lmgauge.tasks.correlation import correlate
@@ -86,6 +87,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
     pairs = lmgauge.compare(runs[:3], train=train)
     items = tuple(replace(item, first=HOSTILE, second=LONG) for item in pairs)
     diagnosed = lmgauge.diagnose(runs[0], train=train, model=models[0])
+    estimated = lmgauge.estimate(models[0], test, proxy=models[1], sample=12, document="segment")
     counts = np.array([(8, 10), (9, 10), (7, 9)] * 20, dtype=np.int64)
     groups = grouped(np.arange(60) % 2, [HOSTILE, LONG], [counts, counts - 1])
     alignment = align("a\x1b[1m b \u202ec", "a x \u202ec d")
@@ -96,6 +98,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "comparison": replace(pairs, runs=(HOSTILE, LONG, LONG), items=items),
         "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
         "decision": replace(lmgauge.decide(models, test, document="segment"), first=HOSTILE, second=LONG),
+        "estimate": replace(estimated, model=HOSTILE, proxies=(LONG,), notes=(HOSTILE, LONG)),
         "ladder": climbed(lmgauge.baseline(train, test, models=models, order=2, character_order=2)),
         "diagnosis": replace(diagnosed, evaluation=replace(diagnosed.evaluation, model=LONG)),
         "divergence": replace(lmgauge.divergence(*models, test), a=HOSTILE, b=LONG),
@@ -282,6 +285,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "comparison": lambda it: comparison.blocks(it["comparison"]),
     "recipes": lambda it: comparison.recipe_blocks(it["recipes"]),
     "decision": lambda it: tuple(comparison.decision_blocks([it["decision"]])),
+    "estimate": lambda it: estimate_report.blocks(it["estimate"]),
     "agreement": lambda it: agreement_report.blocks(it["agreement"]),
     "agreement_series": lambda it: agreement_report.series_blocks(it["agreement_series"]),
     "context_curve": lambda it: context_curve.blocks(it["context_curve"]),
@@ -346,7 +350,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
     parts = it["evaluations"]
     shown = [
         *(parts, parts[0], it["comparison"], it["comparison"][0], it["recipes"], it["recipes"][0], it["diagnosis"]),
-        *(it["agreement"], it["agreement_series"], it["decision"]),
+        *(it["agreement"], it["agreement_series"], it["decision"], it["estimate"]),
         it["ladder"],
         *(
             it["divergence"],

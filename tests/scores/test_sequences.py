@@ -102,6 +102,12 @@ def test_wrong_rows_are_named(kept: Any, changes: dict[str, Any], message: str) 
         read(path, "rollout_log_probs")
 
 
+def test_a_column_that_is_named_may_be_called_anything(kept: Any) -> None:
+    usual = read(kept(VERL), "rollout_log_probs")
+    renamed = read(kept([row | {"sampler": row["rollout_log_probs"]} for row in VERL]), "sampler")
+    assert renamed.logprob.tolist() == usual.logprob.tolist()
+
+
 def test_columns_must_be_known(kept: Any) -> None:
     path = kept(VERL)
     with pytest.raises(InputError, match=r"several columns of log-probabilities .* name one: .*:rollout_log_probs$"):

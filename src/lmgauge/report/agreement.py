@@ -125,8 +125,8 @@ def _worst(agreement: EngineAgreement) -> Iterator[doc.Block]:
         columns = (
             doc.Column("segment", [f"{event.segment + 1:,}" for event in events], 2),
             doc.Column("token", [f"{event.position + 1:,}" for event in events], 2),
-            doc.numbers(f"log p, {agreement.first}", [event.first for event in events], 3, drop=1),
-            doc.numbers(f"log p, {agreement.second}", [event.second for event in events], 3, drop=1),
+            doc.numbers("first log p", [event.first for event in events], 3, drop=1),
+            doc.numbers("second log p", [event.second for event in events], 3, drop=1),
             *doc.columns(events),
             doc.Column("in its text", [doc.Tokens((e.before, e.token, e.after), meant=1) for e in events], align="left"),
         )

@@ -68,7 +68,7 @@ def logprob_columns(schema: pa.Schema) -> list[str]:
 def choose(schema: pa.Schema, name: str, column: str = "") -> Columns:
     """Return the columns of a log, that of log-probabilities as chosen."""
     known = logprob_columns(schema)
-    if column and column not in known:
+    if column and not any(field.name == column and _is_list(field.type, "floating") for field in schema):
         raise InputError(f"{name}: no column {column!r} of lists of log-probabilities; it has {first_few(known)}")
     if not column and len(known) > 1:
         raise InputError(

@@ -40,6 +40,13 @@ def test_a_missing_row_is_named(tmp_path: Path) -> None:
         lmgauge.agree(*paths)
 
 
+def test_ids_are_not_the_text_of_tokens(tmp_path: Path) -> None:
+    ids = log(tmp_path / "a.parquet", [{"token_ids": [5, 6], "logprobs": [-0.5, -1.0]}])
+    text = log(tmp_path / "b.parquet", [{"segment": 0, "token": token, "logprob": -1.0} for token in ("the", " cat")])
+    with pytest.raises(InputError, match=r"is 'the', and in .* it is '#5'; one has the ids of tokens, the other their text"):
+        lmgauge.agree(ids, text)
+
+
 def softmax(logits: Array) -> Array:
     values: Array = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     return values

@@ -60,9 +60,11 @@ def refuse_other_tokens(first: ScoreBatch, second: ScoreBatch, names: Sequence[s
         for row in np.flatnonzero(~same_tokens(first, second))[:1].tolist():
             segment, place = int(first.row_segments()[row]), int(ranges_by_event([first]).position[row]) + 1
             own, other = (batch.strings.tokens[batch.token_ids[row]] for batch in (first, second))
+            why = "score the same tokens with both, in the same order (here one may be missing)"
+            if own.startswith("#") != other.startswith("#"):
+                why = "one has the ids of tokens, the other their text: take ids, or text, of both"
             raise InputError(
-                f"{names[1]}: token {place:,} of segment {segment + 1:,} is {other!r}, and in {names[0]} it is {own!r}; "
-                "score the same tokens with both, in the same order (here one may be missing)"
+                f"{names[1]}: token {place} of segment {segment + 1} is {other!r}, and in {names[0]} it is {own!r}; {why}"
             )
     return True
 
