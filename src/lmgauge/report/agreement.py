@@ -13,6 +13,8 @@ from lmgauge.report.formats import counted, in_words, listed, p_equals
 
 _COLUMNS = columns_of(PairFigures)
 _FLOOR = "noise floor"
+_EXCHANGED = "p: by exchanging the two in whole documents, or in neighboring segments where these are not known; adjusted"
+_ALLOWED = "sizes may be twice the floor's, shifts a tenth of it"
 _STATES: dict[bool | None, doc.Mark] = {
     True: doc.Mark("beyond the floor", "bad"),
     False: doc.Mark("agree", "good"),
@@ -25,7 +27,7 @@ def blocks(agreement: EngineAgreement) -> doc.Document:
     first, second = agreement.first, agreement.second
     looked_at = f"{counted(agreement.figures.events, 'token')} of {counted(agreement.segments, 'segment')}"
     lost = max(segments for _, segments in agreement.missing)
-    looked_at += f" ({counted(lost, 'segment')} that not all have left out)" if lost else ""
+    looked_at += f" ({counted(lost, 'segment')} left out, as not all have them)" if lost else ""
     floor = f"; {_FLOOR}: {agreement.floor_from}" if agreement.floor is not None else ""
     return (
         doc.Heading(f"{second} compared with {first}, token by token"),
@@ -84,8 +86,7 @@ def _figures(agreement: EngineAgreement) -> doc.Table:
     if not p_values:
         return doc.Table(tuple(columns))
     tested = [doc.Number(p, form="p", significant=p is not None and p < SIGNIFICANT) for p in map(p_values.get, _COLUMNS)]
-    note = "p: by exchanging the two in whole documents, adjusted; sizes may be twice the floor's, shifts a tenth of it"
-    return doc.Table((*columns, doc.Column("p", tested)), footnotes=(note,))
+    return doc.Table((*columns, doc.Column("p", tested)), footnotes=(_EXCHANGED, _ALLOWED))
 
 
 def _sides(agreement: EngineAgreement) -> dict[str, PairFigures]:
@@ -151,12 +152,11 @@ def series_blocks(series: AgreementSeries) -> doc.Document:
     )
     curve = [doc.series("the pair", labels, [size.value for size in sizes], [size.interval for size in sizes])]
     curve += [doc.series(_FLOOR, labels, floor)] if any(floor) else []
-    title, y = "Mean |Δ log p| of each pair", "mean |Δ log p|"
     return (
         doc.Heading(f"{counted(len(series), 'pair')} of engines, token by token"),
         doc.Verdict(level, said),
         doc.Table(columns),
-        doc.ChartData("series", title, "pair", y, "nats", tuple(curve), better="lower"),
+        doc.ChartData("series", "Mean |Δ log p| by pair", "pair", "mean |Δ log p|", "nats", tuple(curve), better="lower"),
         *doc.notes(dict.fromkeys(f"{pair.label}: {note}" for pair in series for note in pair.notes)),
         *doc.signatures(pair.signature for pair in series),
     )

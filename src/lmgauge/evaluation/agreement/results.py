@@ -85,7 +85,8 @@ class EngineAgreement(Tabled):
         figures: of the two.
         floor: the same of the first against itself: in other batches, or another run; None where there is none.
         floor_from: where the floor is from, in words; empty without one.
-        p_values: of figures against those of the floor, by swaps of the two in whole documents, adjusted for all of them;
+        p_values: of figures against those of the floor, by swaps of the two in whole documents (or, where these are
+            not known, in blocks of neighboring segments), adjusted for all of them;
             empty without a floor that varies, and for fewer than six documents or segments.
         beyond: whether the second is further from the first than the first from itself; None where that is not known.
         missing: of the first, the second and the floor how many tokens at the ends of segments each lacks, and how many
