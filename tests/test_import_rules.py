@@ -93,7 +93,7 @@ LIBRARIES: dict[str, set[str]] = {
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "filtering": {"numpy", "pandas", "pyarrow"},
-    "tasks": {"numpy", "regex", "sacrebleu"},
+    "tasks": {"numpy", "pyarrow", "regex", "sacrebleu"},
     "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
     "api": {"numpy", "pandas", "pyarrow"},
