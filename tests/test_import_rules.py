@@ -54,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "models": _rooms("_kernels", "numerics", "records", "text", "scores", "work"),
     "evaluation": _rooms("_kernels", "numerics", "records", "scores", "work") | SOURCE_TEXT,
     "filtering": _rooms("numerics", "records", "text", "scores", "models", "work"),
-    "tasks": _rooms("_kernels", "numerics", "records", "text"),
+    "tasks": _rooms("_kernels", "numerics", "records", "text", "scores"),
     "report": _rooms("numerics", "scores", "evaluation", "tasks", "filtering"),
     "api": FOR_ALL | EVERY_ROOM | {"lmgauge.results", "lmgauge.settings"},
     "explore": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
