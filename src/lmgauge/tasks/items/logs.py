@@ -212,9 +212,8 @@ class _Logs:
                 raise InputError(f"{self.path}: no item has a score {name!r}")
             shown_name, notes = COLUMNS if of_models else name, tuple(self._notes(run))
             origin = ItemsOrigin(label, shown_name, program, files, not run.lower_is_better, *reading.scale, notes)
-            columns = [list(column) for column in zip(*run.rows, strict=True)]
-            columns[1:3] = [np.array(columns[1]), np.array(columns[2])]
-            runs.append(ItemScores(origin, *columns))
+            item, score, sample, *strings = map(list, zip(*run.rows, strict=True))
+            runs.append(ItemScores(origin, item, np.array(score), np.array(sample), *strings))
         return runs
 
     def _name(self, wanted: str) -> str:

@@ -56,6 +56,14 @@ class ItemScores(Displayable):
             log does not say it.
         content: [rows], hex digest of the item as the task has it, the same for all prompts; "" or nothing where the log
             does not say it.
+
+    Example:
+        >>> import lmgauge, numpy as np
+        >>> from lmgauge.tasks.items.table import ItemsOrigin
+        >>> blank = ["", "", ""]  # "b" was tried twice
+        >>> origin, scores, samples = ItemsOrigin("m", "acc", "columns"), np.array([1.0, 0, 1]), np.array([0, 0, 1])
+        >>> lmgauge.tasks.ItemScores(origin, ["a", "b", "b"], scores, samples, blank, blank, blank).mean
+        0.75
     """
 
     origin: ItemsOrigin
@@ -106,7 +114,17 @@ class ItemScores(Displayable):
 
 
 class ItemRuns(ResultList[ItemScores]):
-    """Runs of scores of items, one a model or a score of a log."""
+    """Runs of scores of items, one a model or a score of a log.
+
+    Example:
+        >>> import lmgauge, pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table = pathlib.Path(folder, "two.csv")
+        ...     _ = table.write_text("item,a,b\\n1,1,0\\n2,1,1\\n", encoding="utf-8")
+        ...     runs = lmgauge.tasks.import_items(table, f"{folder}/runs", score=["a", "b"])
+        >>> [run.mean for run in runs]
+        [1.0, 0.5]
+    """
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each run: where it comes from, counts, and its mean."""
