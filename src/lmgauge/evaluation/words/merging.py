@@ -96,7 +96,6 @@ def strings_of(block: Segments, units: Units) -> list[str]:
     return [data[start:end].decode() for start, end in zip(units.starts.tolist(), units.ends.tolist(), strict=True)]
 
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 ENTROPY, BOUNDARY = "entropy", "word_boundary"
