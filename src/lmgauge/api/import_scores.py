@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from lmgauge import Corpus
-    from lmgauge.records.log_files import LogFile
     from lmgauge.results import Evaluation, Evaluations
+    from lmgauge.scores.imports.log import LogFile
 
 LoggedFiles = Union[PathLike, Sequence[PathLike], "DataFrame"]
 """What a program wrote."""
@@ -111,7 +111,7 @@ def log_files(files: LoggedFiles, output: PathLike, text: Corpus | None = None) 
     """Return what a program wrote as files to read; refuse an output that would replace one of them, or the text."""
     from pathlib import Path
 
-    from lmgauge.records.log_files import LogFile
+    from lmgauge.scores.imports.log import LogFile
 
     frame = hasattr(files, "columns")
     paths = [] if frame else [files] if isinstance(files, PATHS) else files

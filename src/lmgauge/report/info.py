@@ -14,7 +14,7 @@ from lmgauge.report.formats import in_words, number, percent
 
 if TYPE_CHECKING:
     from lmgauge.api.doctor import Checkup, Library
-    from lmgauge.api.sharding.shards import FinishedShard
+    from lmgauge.api.sharding.evaluation import FinishedShard
     from lmgauge.tasks.items.table import ItemScores
     from lmgauge.text.split import SplitText
 

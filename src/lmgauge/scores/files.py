@@ -247,8 +247,7 @@ def _read_parquet(path: Path, columns: Sequence[str] | None, logprob: str) -> It
 
 def _replies(path: Path) -> Iterator[pa.RecordBatch] | None:
     # Rows of replies of servers in JSON, as `lmgauge import` reads them; None if it is something else.
-    from lmgauge.records.log_files import LogFile
-    from lmgauge.scores.imports.log import Log
+    from lmgauge.scores.imports.log import Log, LogFile
     from lmgauge.scores.imports.replies import OUTPUTS
     from lmgauge.scores.imports.token_alignment import rows
 

@@ -13,7 +13,7 @@ from tests.scores.imports.parsing import noted, parsed
 
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.evaluation.runs import open_run
-from lmgauge.records.log_files import LogFile
+from lmgauge.scores.imports.log import LogFile
 from lmgauge.scores.imports.programs import open_logs
 
 

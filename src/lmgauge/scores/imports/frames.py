@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from lmgauge.base.choices import LogUnit
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.escaping import first_few, visible
-from lmgauge.records.log_files import LogFile
-from lmgauge.scores.imports.log import Log, LoggedSegment, ProgramOutput, score_of
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, score_of
 
 _TOKENS = ("token", "word", "piece")
 _TEXTS = ("document", "document_id", "doc_id", "doc")

@@ -12,8 +12,7 @@ from typing import Any
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.option_numbers import shown
-from lmgauge.records.log_files import LogFile
-from lmgauge.scores.imports.log import Log, LoggedSegment, NoLogprobsError, ProgramOutput
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, NoLogprobsError, ProgramOutput
 
 
 def recognizes(head: bytes) -> bool:

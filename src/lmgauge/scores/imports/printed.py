@@ -28,8 +28,7 @@ from typing import Any, NamedTuple
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.option_numbers import number, shown
-from lmgauge.records.log_files import LogFile
-from lmgauge.scores.imports.log import Log, LoggedSegment, ProgramOutput, score_of
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput, score_of
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
 
 

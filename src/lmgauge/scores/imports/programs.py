@@ -12,9 +12,8 @@ from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.escaping import first_few
 from lmgauge.base.plugins import Plugins
 from lmgauge.records.formats import format_of
-from lmgauge.records.log_files import LogFile
 from lmgauge.scores.imports.frames import is_table
-from lmgauge.scores.imports.log import Log, LoggedSegment, NoLogprobsError, ProgramOutput
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, NoLogprobsError, ProgramOutput
 
 IMPORTERS = Plugins(
     "importers",

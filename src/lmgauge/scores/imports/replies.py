@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.option_numbers import number
-from lmgauge.records.log_files import LogFile
-from lmgauge.scores.imports.log import Log, LoggedSegment, ProgramOutput
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput
 from lmgauge.scores.sequences import LOWEST, ROUNDING
 from lmgauge.scores.spans import Piece
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.files import digest
-from lmgauge.records.log_files import LogFile
+from lmgauge.scores.imports.log import LogFile
 from lmgauge.tasks.items.logs import LoggedItem
 
 _IDS = ("item", "item_id", "id", "doc_id", "question_id", "sample_id", "idx")

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 
 from lmgauge.base.errors import InputError
-from lmgauge.records.log_files import LogFile
+from lmgauge.scores.imports.harness import recognizes
+from lmgauge.scores.imports.log import LogFile
 from lmgauge.tasks.items.logs import LoggedItem, beside
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+))?\.jsonl?(?:\.\w+)?")
@@ -19,8 +20,7 @@ _STATED |= {"doc_hash", "prompt_hash", "target_hash"}
 
 def harness(file: LogFile) -> Iterator[LoggedItem] | None:
     """Read samples of lm-evaluation-harness, written with --log_samples."""
-    begins = re.match(rb'\s*\[?\s*\{\s*"doc_id"\s*:', file.head) and b'resps"' in file.head
-    return _items(file) if begins else None
+    return _items(file) if recognizes(file.head) else None
 
 
 def _items(file: LogFile) -> Iterator[LoggedItem]:

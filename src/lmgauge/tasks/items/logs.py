@@ -16,7 +16,7 @@ from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.escaping import counted, first_few
 from lmgauge.base.option_numbers import number, shown
 from lmgauge.base.plugins import Plugins
-from lmgauge.records.log_files import LogFile
+from lmgauge.scores.imports.log import LogFile
 from lmgauge.tasks.items.table import ItemScores, ItemsOrigin
 
 COLUMNS = "columns"

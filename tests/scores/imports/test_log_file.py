@@ -1,4 +1,4 @@
-"""Files of programs, in pieces."""
+"""Files in pieces."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.scores.imports.outputs import written
 
 from lmgauge.base.errors import InputError
-from lmgauge.records import log_files
-from lmgauge.records.log_files import LogFile
+from lmgauge.scores.imports import log
+from lmgauge.scores.imports.log import LogFile
 
 
 @given(content=st.binary(max_size=60), chunk=st.integers(1, 7))
@@ -28,7 +28,7 @@ def test_cells_are_those_of_lines(tmp_path_factory: pytest.TempPathFactory, cont
     if cells and not content.endswith(b"\n") and cells[-1][1] == b"":
         cells.pop()  # nothing stands after the last tab
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_files, "_CHUNK", chunk)
+        patch.setattr(log, "_CHUNK", chunk)
         found = list(LogFile(path).cells())
     assert [(line, cell.encode("utf-8", "surrogateescape"), last) for line, cell, last in found] == cells
 
@@ -57,10 +57,10 @@ def test_what_is_not_json(tmp_path: Path, content: str) -> None:
 
 
 def test_large_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_files, "_LARGEST_VALUE", 10)
+    monkeypatch.setattr(log, "_LARGEST_VALUE", 10)
     with pytest.raises(InputError, match="is one JSON value of more than 10 bytes; write it as JSON lines"):
         list(LogFile(written(tmp_path, "[" + " " * 18 + "]")).values())
-    monkeypatch.setattr(log_files, "_LONGEST_CELL", 5)
+    monkeypatch.setattr(log, "_LONGEST_CELL", 5)
     with pytest.raises(InputError, match="line 2: has 8 bytes without a tab"):
         list(LogFile(written(tmp_path, "a\tb\n" + "c" * 8)).cells())
 
