@@ -25,6 +25,7 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
     "measured",
+    "navigation",
     "notebooks",
     "quickstart",
     "reference",
