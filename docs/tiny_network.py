@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,15 @@ def make_chat_network(folder: str = "chat", conversations: str = "chats.train.js
     In float64, so that each machine prints the same digits; on one core, which is as fast for so little.
     """
     torch.set_num_threads(1)
-    lines = Path(conversations).read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line)["messages"] for line in lines]
-    tokenizer = _chat_tokenizer(message["content"] for messages in records for message in messages)
+    tokenizer, network = _trained(Path(conversations).read_text(encoding="utf-8"), steps)
     tokenizer.save_pretrained(folder)
+    network.save_pretrained(folder)
+
+
+@cache  # several pages in one process, the tests of them, train it once
+def _trained(conversations: str, steps: int) -> tuple[PreTrainedTokenizerFast, LlamaForCausalLM]:
+    records = [json.loads(line)["messages"] for line in conversations.splitlines()]
+    tokenizer = _chat_tokenizer(message["content"] for messages in records for message in messages)
     torch.manual_seed(7)
     sizes = {"hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
     config = LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **sizes, bos_token_id=0, eos_token_id=1)
@@ -77,7 +83,7 @@ def make_chat_network(folder: str = "chat", conversations: str = "chats.train.js
         optimizer.step()
         optimizer.zero_grad()
         schedule.step()
-    network.float().eval().save_pretrained(folder)
+    return tokenizer, network.float().eval()
 
 
 def write_answers(conversations: str = "chats.jsonl", path: str = "answers.txt") -> None:
