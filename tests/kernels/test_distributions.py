@@ -84,7 +84,7 @@ def test_sums(tables: NgramTables, contexts: list[list[int]], eos: bool) -> None
     np.testing.assert_allclose(sums[:, 2], (p * (log - mean[:, None]) ** 2).sum(axis=1), rtol=1e-10, atol=1e-13)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(models, texts, st.booleans(), st.integers(1, SIZE), st.data())
 def test_ranks_and_most_probable_words(
     tables: NgramTables, contexts: list[list[int]], eos: bool, k: int, data: st.DataObject
@@ -103,7 +103,7 @@ def test_ranks_and_most_probable_words(
     assert whole.top(slots, SIZE + 5)[0].shape == (len(contexts), SIZE)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(models, models, texts, st.booleans())
 def test_divergences(a: NgramTables, b: NgramTables, contexts: list[list[int]], eos: bool) -> None:
     slots = [contexts_of(tables, contexts) for tables in (a, b)]

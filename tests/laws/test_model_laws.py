@@ -126,7 +126,7 @@ def test_denominators_are_counted_from_the_text(model: NgramModel, lines: list[s
 # -- 2. normalisation ---------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(models(tokenizers=("whitespace",)), st.data())
 def test_probabilities_sum_to_one(model: NgramModel, data: st.DataObject) -> None:
     """After every context, seen or not; but for maximum likelihood, which knows nothing of contexts it has not seen."""

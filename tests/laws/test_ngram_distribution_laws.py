@@ -68,7 +68,7 @@ odd = st.builds(reweighted, anyhow, st.integers(0, 5))
 some_blocks = st.sampled_from([8, 40, 1 << 20])
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.one_of(anyhow, odd), texts(unseen=True), some_blocks)
 def test_columns_are_those_of_the_distributions(model: NgramModel, lines: list[str], block_bytes: int) -> None:
     text = Corpus.from_strings(lines, block_bytes=block_bytes)
@@ -127,7 +127,7 @@ def test_an_arpa_file_with_blanks(kind: Any, weight: str, tmp_path: Path) -> Non
         assert columns["top_ids"][row].tolist() == np.argsort(-logprob, kind="stable")[:2].tolist()
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.data(), texts(), texts(unseen=True), some_blocks, st.sampled_from(["sentence", "stream"]), st.booleans())
 def test_divergence_of_two_models(
     data: st.DataObject, train: list[str], lines: list[str], block_bytes: int, context: str, eos: bool

@@ -86,7 +86,7 @@ def compare_with_twin(found: Overlap, train: Sequence[str], test: Sequence[str],
         assert twin.common_length(of_test[p:], of_train[q:]) >= passage.length
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     train=TRAIN,
     test=LINES.filter(bool),
