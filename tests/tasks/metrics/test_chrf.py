@@ -43,13 +43,14 @@ def assert_agrees(options: dict[str, Any], hypotheses: list[str], streams: list[
     references = References.of_lists(list(zip(*streams, strict=True)))
     references = references.with_texts(metric.prepared_references(references.texts))
     rows = metric.statistics(metric.prepared(Texts.of_strings(hypotheses)), references)
-    assert rows.tolist() == [list(map(int, row)) for row in theirs._extract_corpus_statistics(hypotheses, streams)]
-    expected = theirs.corpus_score(hypotheses, streams)
+    counted = theirs._extract_corpus_statistics(hypotheses, streams)
+    assert rows.tolist() == [list(map(int, row)) for row in counted]
+    expected = theirs._aggregate_and_compute(counted)  # as its corpus_score does, after counting all anew
     found = metric.score(rows.sum(axis=0), references.count)
     assert found.score == pytest.approx(expected.score, abs=1e-9)
     assert found.metric == expected.name
     assert found.signature.rpartition("|")[0].rpartition("|")[0] == str(theirs.get_signature()).rpartition("|")[0]
-    sentences = [theirs.sentence_score(h, list(r)).score for h, *r in zip(hypotheses, *streams, strict=True)]
+    sentences = [theirs._aggregate_and_compute([row]).score for row in counted]
     assert np.abs(metric.scores(rows.astype(np.float64)) - sentences).max() < 1e-9
 
 

@@ -42,7 +42,7 @@ def assert_agrees(options: dict[str, bool], hypotheses: list[str], streams: list
     expected_rows = theirs._extract_corpus_statistics(hypotheses, streams)
     assert rows[:, 0].tolist() == [edits for edits, _ in expected_rows]
     assert (rows[:, 1] / LENGTH_SCALE).tolist() == [length for _, length in expected_rows]
-    expected = theirs.corpus_score(hypotheses, streams)
+    expected = theirs._aggregate_and_compute(expected_rows)  # as its corpus_score does, after counting all edits anew
     found = metric.score(rows.sum(axis=0), references.count)
     assert found.score == pytest.approx(expected.score, abs=1e-9)
     assert (found.metric, found.num_edits) == (expected.name, expected.num_edits)
