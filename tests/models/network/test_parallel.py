@@ -35,6 +35,8 @@ class FakeEngine:
 
     journal: Any = None
     computes_elsewhere = False
+    seconds = 60.0
+    """What is slow takes so long."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -50,7 +52,7 @@ class FakeEngine:
             if FATAL in job.ids and os.getpid() != int(job.targets[0]):
                 os.kill(os.getpid(), signal.SIGKILL)
             if SLOW in job.ids and os.getpid() != int(job.targets[0]):
-                time.sleep(60)
+                time.sleep(self.seconds)
             if BAD in job.ids:
                 raise ModelFileError(f"gives NaN in segment {job.segment + 1}")
         return [np.concatenate(([os.getpid(), self.count], -job.targets)).astype(np.float64) for job in jobs]
@@ -217,11 +219,12 @@ def test_a_script_needs_no_guard_and_leaves_no_process(how: str, tmp_path: Path)
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a program in the background of a shell ignores it
         "from tests.models.network.test_parallel import FakeEngine, SLOW, job, pool\n"
         "from lmgauge.models.network.parallel import score_in_order\n"
-        "workers = pool(3)\n"
+        "workers, engine = pool(3), FakeEngine()\n"
+        "engine.seconds = 1\n"  # after Ctrl-C the script waits for its own thread
         "quick, slow = ([(n, [job(id, targets=[1])]) for n in range(9)] for id in (1, SLOW))\n"
-        "list(score_in_order(FakeEngine(), workers, quick, 3))\n"
+        "list(score_in_order(engine, workers, quick, 3))\n"
         "print(*(one.process.pid for one in workers._workers.value), flush=True)\n"
-        "list(score_in_order(FakeEngine(), workers, slow, 3))\n"
+        "list(score_in_order(engine, workers, slow, 3))\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     running = subprocess.Popen(
