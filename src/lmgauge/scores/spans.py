@@ -14,7 +14,8 @@ from functools import lru_cache
 from itertools import accumulate
 
 from lmgauge.scores.special_tokens import is_special
-from lmgauge.text.tokens import byte_level, byte_named
+from lmgauge.text.tokens import byte_level as byte_level
+from lmgauge.text.tokens import byte_named as byte_named
 
 Piece = str | bytes
 """A token as a server shows it; bytes where it tells them."""
