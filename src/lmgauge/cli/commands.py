@@ -194,7 +194,7 @@ Corpora
 Compare
   compare [runs.compare]: Check whether results may be compared and whether their difference is real.
     guesses: bootstrap diff paired significance
-    verbs: compare_recipes decide cli.runs.check cli.runs.compared
+    verbs: compare_recipes decide tasks.compare_items cli.runs.check cli.runs.compared
     show: text train field document context device
     hide: seed
     without: {OF_EVALUATION} id group given boundary keep
