@@ -76,9 +76,9 @@ def compare(call: Call) -> None:
         call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")
         call.answer(call(compare_recipes, recipes=_by_name("--recipe", call["recipes"], "A=run1,run2,run3")))
         return
-    kinds = {run: is_items_folder(run) for run in map(str, call["runs"])}
-    if any(kinds.values()):
-        _compare_items(call, [run for run, of_items in kinds.items() if not of_items])
+    others = [run for run in call["runs"] if not is_items_folder(run)]
+    if len(others) < len(call["runs"]):
+        _compare_items(call, others)
         return
     call.refuse({"common"}, "is for runs of scores of items")
     if call["models"]:

@@ -13,14 +13,11 @@ _UNLIKE = "Only the items that all runs have alike are compared: "
 
 def blocks(result: ItemComparisons, *, details: bool = True) -> doc.Document:
     """Return the answers, scores of runs, their differences, those by subset, notes, and with details items to look at."""
-    first = result.systems[0].system
-    tests = len(result.differences)
-    chart = doc.differences(
-        "difference", f"Difference from {first}", "run", f"difference in {result.score}", "",
-        [doc.series("difference", [d.second for d in result.differences], [d.difference for d in result.differences],
-                    [d.interval for d in result.differences])],
-        better="higher" if result.higher_is_better else "lower",
-    )  # fmt: skip
+    first, tests = result.systems[0].system, len(result.differences)
+    names, gaps, ends = zip(*((one.second, one.difference, one.interval) for one in result.differences), strict=True)
+    line, y = doc.series("difference", names, gaps, ends), f"difference in {result.score}"
+    better = "higher" if result.higher_is_better else "lower"
+    chart = doc.differences("difference", f"Difference from {first}", "run", y, "", [line], better=better)
     return (
         doc.Heading(f"{result.score} on {counted(result.items, 'item')}, the same in all runs by {result.matched_by}"),
         *([doc.Verdict("bad", f"{_UNLIKE}{'; '.join(result.not_shared)}.")] if result.not_shared else []),
@@ -33,7 +30,7 @@ def blocks(result: ItemComparisons, *, details: bool = True) -> doc.Document:
             tuple(one for one in doc.columns(result.differences) if one.title not in ("subset", "first", "score")),
             f"beside {first}; detectable: what is found with power 80 %; needed: what this difference takes",
         ),
-        *([chart] if any(d.interval for d in result.differences) else []),
+        *([chart] if any(ends) else []),
         doc.Table(doc.columns(result.by_subset), f"by subset, beside {first}"),
         *doc.notes([f"95 % intervals and p: {result.independence}", *_sampling(result), *result.notes]),
         *(_examples(result) if details else []),

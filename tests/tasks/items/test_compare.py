@@ -151,7 +151,7 @@ def test_few_items_that_differ_have_no_interval() -> None:
 def test_clusters_below_six_tell_nothing_of_how_clusters_vary() -> None:
     clusters = [str(i // 9) for i in range(44)]
     result = compare_items([scored("a", FIRST, clusters=clusters), scored("b", SECOND, clusters=clusters)])
-    assert (result.clusters, result.differences[0].unit) == (5, "unknown")
+    assert result.differences[0].unit == "unknown"
     assert "more items of the same clusters" in result.independence
 
 

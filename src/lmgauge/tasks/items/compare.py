@@ -12,6 +12,7 @@ counts is how the differences of items vary (Miller 2024, "Adding error bars to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -37,16 +38,7 @@ from lmgauge.numerics.intervals import (
 )
 from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.numerics.signature import Signature
-from lmgauge.tasks.items.results import (
-    CLUSTERS,
-    ITEMS,
-    MCNEMAR,
-    STUDENT,
-    ItemComparisons,
-    ItemDifference,
-    ItemExample,
-    ItemRun,
-)
+from lmgauge.tasks.items.results import CLUSTERS, ITEMS, ItemComparisons, ItemDifference, ItemExample, ItemRun
 from lmgauge.tasks.items.table import ItemScores
 from lmgauge.tasks.significance import SIGNIFICANT
 
@@ -54,6 +46,7 @@ Key = tuple[str, str]
 """An item: its subset, and its id there."""
 _UNITS = {DOCUMENTS: CLUSTERS, SEGMENTS: ITEMS, UNKNOWN: UNKNOWN}
 _SHOWN = 3
+_EXACT, _STUDENT = "McNemar's exact test", "Student's t"
 
 
 class _Run:
@@ -121,16 +114,19 @@ class _Paired:
         """Return the mean of values of items with its error over clusters or items."""
         return _spread(values, np.arange(len(values)) if self.clusters is None else self.clusters)
 
-    def noise(self, run: int) -> float | None:
-        """Return the part of the variance of an item's mean that comes from its samples; None of single samples."""
-        within = self.variances[run]
-        known = within[~np.isnan(within)]
-        return float(known.mean() * (1 / self.counts[run]).mean()) if len(known) else None
+    def within(self, run: int) -> float:
+        """Return the mean variance within the items of a run; NaN of single samples."""
+        known = self.variances[run][self.counts[run] > 1]
+        return float(known.mean()) if len(known) else math.nan
+
+    def noise(self, run: int) -> float:
+        """Return the part of the variance of the items' means that comes from samples; NaN of single samples."""
+        return self.within(run) * float((1 / self.counts[run]).mean())
 
 
 def _spread(values: Floats, units: Ints) -> Spread | None:
     made = spread(values, np.ones(len(values)), units)
-    return made and replace(made, unit=_UNITS[made.unit])
+    return None if made is None else replace(made, unit=_UNITS[made.unit])
 
 
 def compare_items(
@@ -172,7 +168,6 @@ def compare_items(
         differences=whole,
         by_subset=_adjusted(parts, list(subsets)),
         items=len(keys),
-        clusters=None if paired.clusters is None else len(np.unique(paired.clusters)),
         matched_by="id and prompt" if all(key in run.prompts for run in each for key in keys) else "id",
         not_shared=tuple(not_shared),
         independence=_independence(whole[0]),
@@ -218,17 +213,17 @@ def _clusters(runs: Sequence[_Run], keys: Sequence[Key]) -> Ints | None:
 
 
 def _run(paired: _Paired, run: int, ends: tuple[float, float]) -> ItemRun:
-    values, noise = paired.means[run], paired.noise(run)
+    values, within = paired.means[run], paired.within(run)
     own, share, interval = paired.spread(values), float(values.mean()), None
     if paired.binary and paired.clusters is None:
         interval = wilson_interval(share, len(values), ITEMS)
     elif own is not None and own.error:  # all alike, they do not tell how others would vary
         wide = own.interval()
         interval = replace(wide, low=max(ends[0], wide.low), high=min(ends[1], wide.high))
-    within = None if noise is None else float(np.nanmean(paired.variances[run]))
-    between = None if noise is None or len(values) < 2 else max(0.0, float(values.var(ddof=1)) - noise)
-    samples = int(paired.counts[run].sum())
-    return ItemRun(paired.runs[run].name, len(values), samples, share, interval, within, between)
+    variances: tuple[float | None, float | None] = (None, None)
+    if within >= 0 and len(values) > 1:  # not NaN
+        variances = within, max(0.0, float(values.var(ddof=1)) - paired.noise(run))
+    return ItemRun(paired.runs[run].name, int(paired.counts[run].sum()), share, interval, *variances)
 
 
 def _adjusted(parts: Sequence[_Paired], subsets: Sequence[str]) -> tuple[ItemDifference, ...]:
@@ -246,16 +241,14 @@ def _difference(paired: _Paired, run: int, subset: str, level: float) -> ItemDif
     apart, n = second - first, len(first)
     own, alone = paired.spread(apart), _spread(apart, np.arange(n))
     clusters = paired.clusters if own is not None and own.unit == CLUSTERS else None
-    only = (int((first > second).sum()), int((second > first).sum())) if paired.binary else (None, None)
+    only = int((first > second).sum()), int((second > first).sum())
     differing = int(np.count_nonzero(np.abs(apart) if clusters is None else sums_by(clusters, np.abs(apart))))
     exact = paired.binary and paired.clusters is None
     # Where few units differ, their signs say no more than tossed coins.
-    p = mcnemar_p_value(*only) if exact else own and max(own.p_value, 2.0 ** min(0, 1 - differing))
-    known = own if differing >= FEWEST_UNITS else None
-    noises = paired.noise(0), paired.noise(run)
-    share = None
-    if noises[0] is not None and noises[1] is not None and own and own.error:
-        share = min(1.0, sum(noises) / n / own.error**2)
+    least = 2.0 ** min(0, 1 - differing)
+    p = mcnemar_p_value(*only) if exact else None if own is None else max(own.p_value, least)
+    known = None if differing < FEWEST_UNITS else own
+    share = (paired.noise(0) + paired.noise(run)) / n / own.error**2 if own is not None and own.error else math.nan
     return ItemDifference(
         first=paired.runs[0].name,
         second=paired.runs[run].name,
@@ -266,16 +259,16 @@ def _difference(paired: _Paired, run: int, subset: str, level: float) -> ItemDif
         first_score=float(first.mean()),
         second_score=float(second.mean()),
         difference=own.ratio if own else float(apart.mean()),
-        interval=known and known.interval(),
-        test=MCNEMAR if exact else STUDENT,
+        interval=None if known is None else known.interval(),
+        test=_EXACT if exact else _STUDENT,
         p_value=p,
         p_value_holm=None,
         p_value_of_items=None if clusters is None or alone is None else alone.p_value,
-        only_first=only[0],
-        only_second=only[1],
-        detectable=known and known.detectable(level),
-        units_needed=known and known.units_needed(level),
-        sampling_share=share,
+        only_first=only[0] if paired.binary else None,
+        only_second=only[1] if paired.binary else None,
+        detectable=None if known is None else known.detectable(level),
+        units_needed=None if known is None else known.units_needed(level),
+        sampling_share=None if math.isnan(share) else min(1.0, share),
     )
 
 

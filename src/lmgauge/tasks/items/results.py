@@ -11,7 +11,6 @@ from lmgauge.numerics.intervals import Interval
 from lmgauge.tasks.significance import SIGNIFICANT
 
 ITEMS, CLUSTERS = "items", "clusters"
-MCNEMAR, STUDENT = "McNemar's exact test", "Student's t"
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,6 @@ class ItemRun:
     """One run on all items that are compared."""
 
     system: str = field(metadata=column("run"))
-    items: int = field(metadata=column("items", form="count", drop=2))
     samples: int = field(metadata=column("scores", form="count", drop=2))  # of all items; more where items were tried again
     score: float = field(metadata=column("score"))  # mean over the items, each alike; of an item the mean of its samples
     interval: Interval | None = field(metadata=column("95 % interval", drop=3))  # Wilson's of 0 and 1, else Student's
@@ -84,7 +82,6 @@ class ItemComparisons(Tabled):
         differences: of each run but the first, on all items; p-values are adjusted for the number of runs (Holm 1979).
         by_subset: the same for each subset, where there are several, adjusted for subsets times runs.
         items: how many are compared.
-        clusters: how many clusters they form; None where that is not known.
         matched_by: what says that items are the same, "id and prompt", or "id" where a run does not say what was asked.
         not_shared: where runs have other items, or other prompts under the same id, in words; these are left out.
         independence: what intervals and tests take as independent, in words.
@@ -93,6 +90,7 @@ class ItemComparisons(Tabled):
         notes: what a reader must know.
 
     Example:
+        >>> import lmgauge
         >>> import numpy as np
         >>> from lmgauge.tasks.items.table import ItemScores, ItemsOrigin
         >>> def scored(model, scores):
@@ -111,7 +109,6 @@ class ItemComparisons(Tabled):
     differences: tuple[ItemDifference, ...]
     by_subset: tuple[ItemDifference, ...]
     items: int
-    clusters: int | None
     matched_by: str
     not_shared: tuple[str, ...]
     independence: str
