@@ -133,6 +133,10 @@ Measure
     guesses: dashboard html page plot view visualize
     show: text train document seed threads
     without: html tables
+  export [runs.export]: Write results in the forms of papers, the Hub and other programs.
+    guesses: hub latex publish share
+    without: json html
+    metavars: to=FORM, figures=NAME,NAME, names=NAME,NAME
   diagnose [runs.diagnose]: Show where a model fails.
     guesses: analyze errors
     show: text train only examples contexts seed threads context device
@@ -262,7 +266,7 @@ Tools
     without: html
     metavars: what=MODEL|RUN
   convert = api.convert.convert: Convert between ARPA files, binary files of KenLM, and model folders.
-    guesses: arpa export
+    guesses: arpa
     show: trie quantize
     without: json html
   calc [tools.calc]: Compute perplexity, cross-entropy and bits from the probabilities of events.

@@ -1,4 +1,4 @@
-"""What `lmgauge report`, `diagnose`, `explore`, `compare` and `audit` do besides calling their verbs."""
+"""What `lmgauge report`, `export`, `diagnose`, `explore`, `compare` and `audit` do besides calling their verbs."""
 
 from __future__ import annotations
 
@@ -29,6 +29,20 @@ def report(call: Call) -> None:
         from pathlib import Path
 
         say_where(Path(output), err=call.as_json)
+
+
+def export(call: Call) -> None:
+    """Print the file, or say where the files lie."""
+    from lmgauge.base.escaping import for_output
+
+    files = call()
+    if call["output"] not in (None, "-"):
+        for path in files:
+            say(path, err=True)
+    elif len(files) > 1:
+        raise click.UsageError(f"--to {call['to']} makes {len(files)} files: name a folder for them (-o)")
+    else:
+        click.echo(for_output("".join(files.values())), nl=False)
 
 
 def diagnose(call: Call) -> None:
