@@ -56,10 +56,9 @@ def compare_items(
         raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
     scores = [read_items(run) if isinstance(run, PATHS) else run for run in runs]
     models = [one.origin.model for one in scores]
-    folders = [
-        os.fspath(run).rstrip("/") if isinstance(run, PATHS) else name for run, name in zip(runs, models, strict=True)
-    ]
-    names = [name if models.count(name) == 1 else folder for name, folder in zip(models, folders, strict=True)]
+    pairs = zip(runs, scores, strict=True)
+    paths = [os.fspath(run).rstrip("/") if isinstance(run, PATHS) else one.origin.model for run, one in pairs]
+    names = [name if models.count(name) == 1 else path for name, path in zip(models, paths, strict=True)]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
         raise UsageError(f"two runs are called {repeated!r}: give each another name")

@@ -122,16 +122,13 @@ def _compare_items(call: Call, others: Sequence[str]) -> None:
     from lmgauge.report.items import blocks
 
     if others:
-        raise click.UsageError(
-            f"{others[0]} holds no scores of items, as other runs do: compare runs of one kind", call.context
-        )
+        raise click.UsageError(f"{others[0]} holds no scores of items, as other runs do: compare runs of one kind")
     call.refuse(call.values.keys() - fields_of(compare_items) - {"strict", "details"}, "is not for runs of scores of items")
     result = call(compare_items, common=call["common"] or call["strict"])
     if call["strict"]:
         result.require()
-    details = len(result.differences) == 1 if call["details"] is None else call["details"]
     title = f"{result.score}: {', '.join(run.system for run in result.systems)}"
-    call.answer(result, lambda: blocks(result, details=details), (title, None))
+    call.answer(result, lambda: blocks(result, details=call["details"]), (title, None))
 
 
 def compared(*, comparisons: Comparisons, details: bool | None = None) -> Document:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, in_words, number, p_equals, percent
-from lmgauge.tasks.items.results import CLUSTERS, ItemComparisons, ItemDifference
+from lmgauge.tasks.items.results import ITEMS, ItemComparisons, ItemDifference
 
 _UNLIKE = "Only the items that all runs have alike are compared: "
 
 
-def blocks(result: ItemComparisons, *, details: bool = True) -> doc.Document:
-    """Return the answers, scores of runs, their differences, those by subset, notes, and with details items to look at."""
-    first, tests = result.systems[0].system, len(result.differences)
+def blocks(result: ItemComparisons, *, details: bool | None = None) -> doc.Document:
+    """Return the answers, scores of runs, their differences, those by subset, notes, and items to look at."""
+    # details: these items; None: only of two runs.
+    first = result.systems[0].system
     names, gaps, ends = zip(*((one.second, one.difference, one.interval) for one in result.differences), strict=True)
     line, y = doc.series("difference", names, gaps, ends), f"difference in {result.score}"
     better = "higher" if result.higher_is_better else "lower"
@@ -21,10 +23,7 @@ def blocks(result: ItemComparisons, *, details: bool = True) -> doc.Document:
     return (
         doc.Heading(f"{result.score} on {counted(result.items, 'item')}, the same in all runs by {result.matched_by}"),
         *([doc.Verdict("bad", f"{_UNLIKE}{'; '.join(result.not_shared)}.")] if result.not_shared else []),
-        *(
-            doc.Verdict("good" if d.significant else "unknown", " ".join(_answer(result, d, tests)))
-            for d in result.differences
-        ),
+        *(doc.Verdict("good" if d.significant else "unknown", " ".join(_answer(result, d))) for d in result.differences),
         doc.Table(doc.columns(result.systems)),
         doc.Table(
             tuple(one for one in doc.columns(result.differences) if one.title not in ("subset", "first", "score")),
@@ -33,12 +32,12 @@ def blocks(result: ItemComparisons, *, details: bool = True) -> doc.Document:
         *([chart] if any(ends) else []),
         doc.Table(doc.columns(result.by_subset), f"by subset, beside {first}"),
         *doc.notes([f"95 % intervals and p: {result.independence}", *_sampling(result), *result.notes]),
-        *(_examples(result) if details else []),
+        *(_examples(result) if details or (details is None and len(gaps) == 1) else []),
         doc.Signature(result.signature),
     )
 
 
-def _answer(result: ItemComparisons, one: ItemDifference, tests: int) -> Iterator[str]:
+def _answer(result: ItemComparisons, one: ItemDifference) -> Iterator[str]:
     # One sentence on whether the difference is real, then what it would take to find it.
     better, other = (one.second, one.first) if (one.difference > 0) == result.higher_is_better else (one.first, one.second)
     scores = f"{number(one.second_score)} for {one.second}, {number(one.first_score)} for {one.first}"
@@ -47,18 +46,18 @@ def _answer(result: ItemComparisons, one: ItemDifference, tests: int) -> Iterato
     if one.p_value_holm is None:
         yield f"{one.second} and {one.first}: not tested ({gap}), as six items are needed."
         return
-    test = f"{p_equals(one.p_value_holm)}, {one.test}"
-    test += f", Holm over {tests} comparisons" if tests > 1 else ""
+    tests = len(result.differences)
+    test = f"{p_equals(one.p_value_holm)}, {one.test}{f', Holm over {tests} comparisons' * (tests > 1)}"
     if one.significant:
         yield f"{better} is better than {other}: {gap} ({test})."
     else:
         yield f"No real difference between {one.second} and {one.first}: {gap} ({test})."
-        unit = CLUSTERS if one.unit == CLUSTERS else "items"
         if one.units_needed is not None:
+            unit = one.unit.replace(UNKNOWN, ITEMS)
             yield f"To find one of this size takes about {one.units_needed:,} {unit}; {one.units:,} are here."
         if one.detectable is not None:
             yield f"Differences of {number(one.detectable)} or more are found in these (80 % power)."
-    if one.p_value is not None and one.p_value_of_items is not None and one.unit == CLUSTERS:
+    if one.p_value_of_items is not None:
         yield f"Without the clusters p would be {p_equals(one.p_value_of_items).removeprefix('p ').removeprefix('= ')}."
 
 
@@ -68,7 +67,7 @@ def _sampling(result: ItemComparisons) -> Iterator[str]:
         if share is not None:
             twice, endless = (percent(1 - (1 - share * part) ** 0.5, 0) for part in (0.5, 1.0))
             comes = (
-                f"{percent(share, 0)} of the squared error comes from sampling answers, the rest from which items were drawn"
+                f"{percent(share, 0)} of the squared error comes from sampling answers, the rest from which items are here"
             )
             helps = f"twice the samples make the interval {twice} narrower, endless ones {endless}, twice the items 29 %"
             yield f"{one.second}: {comes}; {helps}"
