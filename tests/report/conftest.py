@@ -57,6 +57,7 @@ from lmgauge.report import items as items_report
 from lmgauge.report.blocks import Document
 from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
 from lmgauge.tasks.correlation import correlate
+from lmgauge.tasks.items.table import ItemScores, ItemsOrigin
 from lmgauge.tasks.segment_examples import Output, ShownSegment
 from lmgauge.text.split import SplitText, WrittenPart
 
@@ -137,8 +138,12 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
         "percentiles": learned_percentiles(),
         "filtering": filtered(),
-        "items": compared_items(),
+        "compared_items": compared_items(),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
+        "items": ItemScores(
+            ItemsOrigin(HOSTILE, LONG, "columns", (HOSTILE,), notes=(HOSTILE, LONG)),
+            *([HOSTILE, LONG], np.ones(2), np.zeros(2, np.int64), [LONG, HOSTILE], [HOSTILE, ""], ["", ""]),
+        ),
     }
 
 
@@ -320,7 +325,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "alignments": lambda it: tasks.aligned_blocks(it["alignments"]),
     "errors": lambda it: tasks.error_blocks(errors_by_system(it["alignments"]), 3),
     "correlation": lambda it: tasks.correlation_blocks(it["correlation"]),
-    "items": lambda it: items_report.blocks(it["items"]),
+    "compared_items": lambda it: items_report.blocks(it["compared_items"]),
     "tokens": lambda _: (doc.Heading(HOSTILE), doc.Tokens((HOSTILE, "b", LONG), 1), doc.Text(HOSTILE), doc.Text(LONG)),
     "page only": lambda _: (
         doc.Ladder((doc.Rung(HOSTILE, doc.Mark("PASS", "good"), LONG),)),
@@ -368,7 +373,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
     shown = [
         *(parts, parts[0], it["comparison"], it["comparison"][0], it["recipes"], it["recipes"][0], it["diagnosis"]),
         *(it["agreement"], it["agreement_series"], it["decision"], it["estimate"]),
-        *(it["ladder"], it["items"]),
+        *(it["ladder"], it["compared_items"]),
         *(
             it["divergence"],
             it["candidates"],
@@ -392,6 +397,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         it["words"],
         it["percentiles"],
         it["filtering"],
+        it["items"],
         it["pruned"],
         it["static"],
         it["checkup"],

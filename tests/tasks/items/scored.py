@@ -18,6 +18,7 @@ def scored(
     subsets: Sequence[str] | None = None,
     clusters: Sequence[str] | None = None,
     prompts: Sequence[str] | None = None,
+    contents: Sequence[str] | None = None,
     **origin: Any,
 ) -> ItemScores:
     """A run with a score, or a row of scores, for each item; strings are of items."""
@@ -31,9 +32,8 @@ def scored(
     about = {"score": "acc", "program": "columns"} | origin
     names = of_rows([str(i) for i in range(count)] if items is None else items)
     numbers = np.tile(np.arange(samples), count)
-    return ItemScores(
-        ItemsOrigin(model, **about), names, values.ravel(), numbers, of_rows(subsets), of_rows(clusters), of_rows(prompts)
-    )
+    strings = (of_rows(each) for each in (subsets, clusters, prompts, contents))
+    return ItemScores(ItemsOrigin(model, **about), names, values.ravel(), numbers, *strings)
 
 
 def solved(both: int, first: int, second: int, neither: int) -> tuple[list[int], list[int]]:

@@ -199,8 +199,17 @@ def test_other_items_are_refused_with_counts_and_the_first_three() -> None:
     message = refused(scored("a", [0] * 9), scored("b", [1] * 5 + [0], items=[*"01234", "x"]))
     assert "4 items of a not in b ('5', '6', '7' and 1 more); 1 item of b not in a ('x')" in message
     other = refused(scored("a", [0] * 3, prompts=["p", "q", ""]), scored("b", [1] * 3, prompts=["p", "r", "s"]))
-    assert "1 item with another prompt in b ('1')" in other
+    assert "1 item with another question or prompt in b ('1')" in other
     assert "--common" in other
+
+
+def test_the_same_question_may_be_asked_in_another_chat_template() -> None:
+    asked = {"contents": list("wxyz"), "prompts": list("pqrs")}
+    result = compare_items([scored("a", [0, 1] * 2, **asked), scored("b", [1, 1] * 2, **asked | {"prompts": list("tqrs")})])
+    assert (result.matched_by, result.not_shared) == ("id and content", ())
+    assert any("1 item asked with another prompt in b ('0')" in note for note in result.notes)
+    others = scored("c", [0, 1] * 2, **asked | {"contents": list("vxyz")})
+    assert "1 item with another question or prompt in c ('0')" in refused(scored("a", [0, 1] * 2, **asked), others)
 
 
 def test_common_items_are_compared_on_request_and_that_is_said() -> None:

@@ -44,6 +44,8 @@ from lmgauge.tasks.significance import SIGNIFICANT
 
 Key = tuple[str, str]
 """An item: its subset, and its id there."""
+Marks = dict[Key, set[str]]
+"""What is said of items: digests of questions or of prompts, clusters."""
 _UNITS = {DOCUMENTS: CLUSTERS, SEGMENTS: ITEMS, UNKNOWN: UNKNOWN}
 _SHOWN = 3
 _EXACT, _STUDENT = "McNemar's exact test", "Student's t"
@@ -53,23 +55,22 @@ class _Run:
     """One run, item by item, in the order of its log."""
 
     def __init__(self, name: str, scores: ItemScores) -> None:
-        self.name, self.origin = name, scores.origin
-        self.places: dict[Key, int] = {}
+        self.name, self.origin, codes = name, scores.origin, scores.codes
         self._keys = list(zip(scores.subset, scores.item, strict=True))
-        codes = np.array([self.places.setdefault(key, len(self.places)) for key in self._keys], np.int64)
+        self.places = dict(zip(self._keys, codes.tolist(), strict=True))
         self.counts = np.bincount(codes)  # samples of each item
         self.means = sums_by(codes, scores.score) / self.counts
         squares = sums_by(codes, (scores.score - self.means[codes]) ** 2)
         self.variances = squares / np.where(self.counts > 1, self.counts - 1, np.nan)  # within items; NaN of one sample
-        self.prompts, self.clusters = self._of_items(scores.prompt), self._of_items(scores.cluster)
-        several = [key for key, clusters in self.clusters.items() if len(clusters) > 1]
-        if several:
+        self.contents, self.prompts = self._of_items(scores.content), self._of_items(scores.prompt)
+        self.clusters = self._of_items(scores.cluster)
+        if several := [key for key, clusters in self.clusters.items() if len(clusters) > 1]:
             raise InputError(f"{name}: {_counted(several, 'in several clusters')}")
 
-    def _of_items(self, column: Sequence[str]) -> dict[Key, set[str]]:
+    def _of_items(self, column: Sequence[str]) -> Marks:
         """Return what a column says of the items that it says something of."""
-        known: dict[Key, set[str]] = {}
-        for key, value in zip(self._keys, column, strict=True):
+        known: Marks = {}
+        for key, value in zip(self._keys, column, strict=False):  # what is not known at all is empty
             if value:
                 known.setdefault(key, set()).add(value)
         return known
@@ -168,13 +169,17 @@ def compare_items(
         differences=whole,
         by_subset=_adjusted(parts, list(subsets)),
         items=len(keys),
-        matched_by="id and prompt" if all(key in run.prompts for run in each for key in keys) else "id",
+        matched_by=next((f"id and {what}" for what in ("content", "prompt") if _known(each, keys, what)), "id"),
         not_shared=tuple(not_shared),
         independence=_independence(whole[0]),
         examples=tuple(_examples(paired, examples, ends)),
         signature=str(Signature(choices, head="items")),
         notes=tuple(dict.fromkeys(_notes(paired, whole, len(subsets)))),
     )
+
+
+def _known(runs: Sequence[_Run], keys: Sequence[Key], what: str) -> bool:
+    return all(key in getattr(run, f"{what}s") for run in runs for key in keys)
 
 
 def _counted(keys: Sequence[Key], what: str) -> str:
@@ -186,11 +191,10 @@ def _shared(runs: Sequence[_Run]) -> tuple[list[Key], list[str]]:
     first, *others = runs
     keys, differing = list(first.places), list[str]()
     for other in others:
-        prompts = [(key, first.prompts.get(key), other.prompts.get(key)) for key in first.places]
         sides = {
             f"of {first.name} not in {other.name}": [key for key in first.places if key not in other.places],
             f"of {other.name} not in {first.name}": [key for key in other.places if key not in first.places],
-            f"with another prompt in {other.name}": [key for key, one, two in prompts if one and two and one != two],
+            f"with another question or prompt in {other.name}": [key for key in first.places if _other(first, other, key)],
         }
         differing += [_counted(left, what) for what, left in sides.items() if left]
         apart = {key for left in sides.values() for key in left}
@@ -198,11 +202,20 @@ def _shared(runs: Sequence[_Run]) -> tuple[list[Key], list[str]]:
     return keys, differing
 
 
+def _other(first: _Run, second: _Run, key: Key) -> bool:
+    # The same question may be asked with other few-shot examples, or in another chat template.
+    by_content = key in first.contents and key in second.contents
+    return _differ(first.contents, second.contents, key) if by_content else _differ(first.prompts, second.prompts, key)
+
+
+def _differ(first: Marks, second: Marks, key: Key) -> bool:
+    return key in first and key in second and first[key] != second[key]
+
+
 def _clusters(runs: Sequence[_Run], keys: Sequence[Key]) -> Ints | None:
     known = [run for run in runs if run.clusters]
     for run in known[1:]:
-        differ = [key for key in keys if run.clusters.get(key) != known[0].clusters.get(key)]
-        if differ:
+        if differ := [key for key in keys if run.clusters.get(key) != known[0].clusters.get(key)]:
             where = _counted(differ, f"of another cluster in {run.name} than in {known[0].name}")
             raise InputError(f"{where}: import both with the same field")
     if not known:
@@ -283,6 +296,8 @@ def _independence(lead: ItemDifference) -> str:
 def _notes(paired: _Paired, differences: Sequence[ItemDifference], subsets: int) -> Iterator[str]:
     for run in paired.runs:
         yield from (f"{run.name}: {note}" for note in run.origin.notes)
+        if asked := [key for key in paired.keys if _differ(paired.runs[0].prompts, run.prompts, key)]:
+            yield f"{_counted(asked, f'asked with another prompt in {run.name}')}: other examples, or chat template"
     if subsets > 1:
         yield "each item counts alike, so that large subsets weigh more"
     lead = differences[0]

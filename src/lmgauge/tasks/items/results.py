@@ -82,7 +82,7 @@ class ItemComparisons(Tabled):
         differences: of each run but the first, on all items; p-values are adjusted for the number of runs (Holm 1979).
         by_subset: the same for each subset, where there are several, adjusted for subsets times runs.
         items: how many are compared.
-        matched_by: what says that items are the same, "id and prompt", or "id" where a run does not say what was asked.
+        matched_by: what says that items are the same: "id and content" (the question), "id and prompt", or "id" alone.
         not_shared: where runs have other items, or other prompts under the same id, in words; these are left out.
         independence: what intervals and tests take as independent, in words.
         examples: items that most runs miss, and those where a run gains or loses most beside the first.
@@ -90,17 +90,14 @@ class ItemComparisons(Tabled):
         notes: what a reader must know.
 
     Example:
-        >>> import lmgauge
-        >>> import numpy as np
-        >>> from lmgauge.tasks.items.table import ItemScores, ItemsOrigin
-        >>> def scored(model, scores):
-        ...     names, none = [str(i) for i in range(len(scores))], [""] * len(scores)
-        ...     zeros = np.zeros(len(scores), np.int64)
-        ...     origin = ItemsOrigin(model, "acc", "columns")
-        ...     return ItemScores(origin, names, np.array(scores, float), zeros, none, none, none)
-        >>> result = lmgauge.tasks.compare_items([scored("a", [0] * 9 + [1]), scored("b", [1] * 9 + [0])])
+        >>> import pathlib, tempfile, lmgauge
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table = pathlib.Path(folder, "two.csv")
+        ...     rows = "".join(f"{i},{i % 5 == 0:d},{i % 5 != 0:d}\\n" for i in range(10))
+        ...     _ = table.write_text(f"item,a,b\\n{rows}", encoding="utf-8")
+        ...     result = lmgauge.tasks.compare_items(lmgauge.tasks.import_items(table, f"{folder}/runs", score=["a", "b"]))
         >>> result.differences[0].difference, round(result.differences[0].p_value, 4)
-        (0.8, 0.0215)
+        (0.6, 0.1094)
     """
 
     score: str
