@@ -13,10 +13,10 @@ from lmgauge.base.escaping import visible_on_page
 from lmgauge.base.temporaries import scratch_folder
 from lmgauge.evaluation.runs import Run, open_run, with_distinct_names
 from lmgauge.explore.index import Index
-from lmgauge.explore.selection import Selections, column_names
+from lmgauge.explore.requests import Selections, column_names
 
 if TYPE_CHECKING:
-    from lmgauge.explore.playground import Playground
+    from lmgauge.explore.passages import Playground
     from lmgauge.text.documents import Corpus
 
 _FIGURES = (
