@@ -66,7 +66,7 @@ def export(
 
     Shell:
         lmgauge export run-kn5/ run-wb5/ --to latex -o table.tex
-        lmgauge export run-kn5/ --to hub --figures bits_per_byte --dataset me/novels --task test -o kn5/
+        lmgauge export run-acc/ --to hub --dataset cais/hle --task default -o model/
 
     Example:
         >>> import tempfile
