@@ -186,6 +186,8 @@ class Call:
         if self.html is not None:
             title, shown = page or (repr(result)[1:-1], None)
             write_page(self.html, title, shown or blocks())
+        if getattr(result, "interrupted", False):
+            self.context.exit(130)
         if not getattr(result, "passed", True):
             self.context.exit(1)
 
