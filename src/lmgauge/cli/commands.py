@@ -126,9 +126,12 @@ Measure
     metavars: models=RUN|MODEL, output=DIR
   merge: Merge shards into one result.
     guesses: combine gather join reduce shard shards
-  import = import_scores: Import scores from another program.
+  import = import_scores [runs.import_logs]: Import scores from another program.
+    verbs: tasks.import_items
     show: unit field document given
-    without: group id keep html
+    hide: scale lower_is_better
+    without: keep html
+    metavars: scale=LOW,HIGH
   report [runs.report]: Make one page: the answer, charts, tables, and the text in color.
     guesses: dashboard html page plot view visualize
     show: text train document seed threads
