@@ -18,10 +18,10 @@ from lmgauge.evaluation.options import DEFAULT_EVENTS, StoringSettings
 from lmgauge.settings import DivergenceSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
+    from lmgauge import Corpus, LanguageModel
     from lmgauge.evaluation.divergence.base_file import BaseFile
     from lmgauge.results import CandidateDivergences, Decision, Divergence, SavedBase
     from lmgauge.scores.distributions.stored_rows import LastLayer
-    from lmgauge.text.documents import Corpus
 
 
 @overload
@@ -101,17 +101,11 @@ def divergence(
         (0.633, 0.25)
     """
     from lmgauge.api.verdicts import training_words
-    from lmgauge.base.progress import say_progress
-    from lmgauge.evaluation.comparison.until import decide, noted
     from lmgauge.evaluation.divergence import divergence as of_models
     from lmgauge.evaluation.divergence.base_file import BaseFile
     from lmgauge.evaluation.divergence.bases import AskedBase, StoredBase, settled
     from lmgauge.evaluation.divergence.candidates import CandidateRuns
-    from lmgauge.evaluation.divergence.nearness import Nearness
-    from lmgauge.models.combined.mixture.compatibility import over_common_tokens
-    from lmgauge.models.registry import model_names
     from lmgauge.records.parquet_files import is_parquet
-    from lmgauge.scores.distributions.blocks import of_events
 
     candidates = inputs.listed(candidate)
     if model is not None and not (isinstance(base, BaseFile) or is_parquet(base)):
@@ -122,46 +116,76 @@ def divergence(
     stored = base if isinstance(base, BaseFile) else BaseFile(base) if is_parquet(base) else None
     if until is None and margin is not None:
         raise UsageError("margin says when to stop: add --until decided, or leave it out")
-    with stored or nullcontext(), noted(None if until is None else output) as totals:
-        if until is not None:
-            _refuse_undecidable(stored, len(candidates), margin, chosen(settings) + ["train"] * (train is not None), corpus)
+    with stored or nullcontext():
         own: list[Model] = [] if stored is not None or isinstance(base, BaseFile) else [base]
         models = [*own, *candidates]
         inputs.refuse_twice(models)
+        inputs.refuse_output(output, models, corpus, None if stored is None else stored.path)
+        if until is not None:
+            options = chosen(settings) + ["train"] * (train is not None)
+            _refuse_undecidable(stored, len(candidates), margin, options, corpus)
+            return _decided(models, candidate, corpus, output, margin, settings, scoring)
         if stored is not None:
             settings = settled(stored.header, settings)
-        if output is not None and until is None and settings.events is not None:
+        if output is not None and settings.events is not None:
             again = "add --exhaustive" + ("" if stored is None else " where the base is stored")
             raise UsageError(f"a run has all events of a text: with -o (output) {again}")
-        inputs.refuse_output(output, models, corpus, None if stored is None else stored.path)
         layer = None if stored is None else _last_layer(stored, model, scoring)
-        loaded = inputs.load_models(models, scoring, corpus)
-        names = model_names(models, loaded)
-        notes = of_models.spelled_notes(loaded, names)
-        views = loaded = list(map(of_events, loaded))
-        if isinstance(candidate, Mapping):
-            names[len(own) :] = map(str, candidate)
-        say_progress("comparing")
-        if stored is None:
-            called = [os.fspath(one) if isinstance(one, PATHS) else one.label for one in models]
-            first, *views = over_common_tokens(loaded, called)  # messages name paths, where there are any
-        against = AskedBase(first, names[0], loaded[0]) if stored is None else StoredBase(stored, layer)
-        if until is not None:
-            limit, within = (margin, None) if len(candidates) == 1 else (None, margin)
-            question = Nearness([first, *views], names, corpus, limit=limit, notes=notes, threads=settings.threads)
-            return decide(question, totals, margin=within, seed=settings.seed)
+        views, loaded, names, notes = _beside(models, candidate, corpus, scoring, same_ids=stored is None)
+        against = AskedBase(views.pop(0), names.pop(0), loaded.pop(0)) if stored is None else StoredBase(stored, layer)
         words = None if training is None else partial(training_words, training, settings.threads)
-        of_candidates = names[len(own) :]
-        writing = nullcontext() if output is None else CandidateRuns(output, loaded[len(own) :], of_candidates, corpus)
+        writing = nullcontext() if output is None else CandidateRuns(output, loaded, names, corpus)
         with writing as runs:
             watch = None if runs is None else runs.add
             result = of_models.divergence(
-                against, views, corpus, settings, names=of_candidates, training=words, notes=notes, watch=watch
+                against, views, corpus, settings, names=names, training=words, notes=notes, watch=watch
             )
             if runs is not None:
                 runs.evaluate(scoring)
     several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
     return result if several else result[0]
+
+
+def _beside(
+    models: Sequence[Model], candidate: Models, corpus: Corpus, scoring: ScoringOptions, *, same_ids: bool
+) -> tuple[list[LanguageModel], list[LanguageModel], list[str], tuple[str, ...]]:
+    # Models as they are compared, with the same ids for the same tokens if asked, and as they were loaded; their names, and
+    # what has to be said of them.
+    from lmgauge.base.progress import say_progress
+    from lmgauge.evaluation.divergence.divergence import spelled_notes
+    from lmgauge.models.combined.mixture.compatibility import over_common_tokens
+    from lmgauge.models.registry import model_names
+    from lmgauge.scores.distributions.blocks import of_events
+
+    loaded = inputs.load_models(models, scoring, corpus)
+    names = model_names(models, loaded)
+    notes = spelled_notes(loaded, names)
+    loaded = list(map(of_events, loaded))
+    if isinstance(candidate, Mapping):
+        names[-len(candidate) :] = map(str, candidate)
+    say_progress("comparing")
+    called = [os.fspath(one) if isinstance(one, PATHS) else one.label for one in models]
+    views = over_common_tokens(loaded, called) if same_ids else list(loaded)  # messages name paths, where there are any
+    return views, loaded, names, notes
+
+
+def _decided(
+    models: Sequence[Model],
+    candidate: Models,
+    corpus: Corpus,
+    output: PathLike | None,
+    margin: float | None,
+    settings: DivergenceSettings,
+    scoring: ScoringOptions,
+) -> Decision:
+    from lmgauge.evaluation.comparison.until import decide, noted
+    from lmgauge.evaluation.divergence.nearness import Nearness
+
+    limit, within = (margin, None) if len(models) == 2 else (None, margin)
+    with noted(output) as totals:
+        views, _, names, notes = _beside(models, candidate, corpus, scoring, same_ids=True)
+        question = Nearness(views, names, corpus, limit=limit, notes=notes, threads=settings.threads)
+        return decide(question, totals, margin=within, seed=settings.seed)
 
 
 def _refuse_undecidable(
