@@ -201,9 +201,9 @@ Corpora
 Compare
   compare [runs.compare]: Check whether results may be compared and whether their difference is real.
     guesses: bootstrap diff paired significance
-    verbs: compare_recipes decide cli.runs.check cli.runs.compared
+    verbs: compare_recipes decide tasks.compare_items cli.runs.check cli.runs.compared
     show: text train field document context device
-    hide: seed
+    hide: seed metric
     without: {OF_EVALUATION} id group given boundary keep
     metavars: runs=RUN...|TEXT..., output=FILE
   divergence [models_and_texts.divergence]: Measure how far models' predictions are from those of a base.

@@ -95,6 +95,7 @@ def compare(call: Call) -> None:
     from lmgauge.api.verdicts import compare as verb
     from lmgauge.api.verdicts import compare_recipes
     from lmgauge.base.temporaries import scratch_folder
+    from lmgauge.tasks.items.table import is_items_folder
 
     if call["target"] is not None:
         call.refuse(call.values.keys() - {"recipes", "target", "threads"}, "does not go with --target")
@@ -107,6 +108,11 @@ def compare(call: Call) -> None:
         call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")
         call.answer(call(compare_recipes, recipes=_by_name("--recipe", call["recipes"], "A=run1,run2,run3")))
         return
+    others = [run for run in call["runs"] if not is_items_folder(run)]
+    if len(others) < len(call["runs"]):
+        _compare_items(call, others)
+        return
+    call.refuse({"common"}, "is for runs of scores of items")
     if not call["models"]:
         call.refuse(fields_of(decide) - fields_of(verb) - {"document"}, "is for models: name two (-m) and their TEXT")
         _compare_runs(call, call["runs"])
@@ -137,6 +143,21 @@ def _compare_runs(call: Call, runs: Sequence[str]) -> None:
         comparisons = call(verb, runs=runs) if two is None else two.with_examples(call["examples"])
     call.answer(comparisons, lambda: call(compared, comparisons=comparisons), page)
     call(check, comparisons=comparisons)
+
+
+def _compare_items(call: Call, others: Sequence[str]) -> None:
+    """Print the comparison of runs of scores of items; with --strict exit with 1 unless they are of the same items."""
+    from lmgauge.api.items import compare_items
+    from lmgauge.report.items import blocks
+
+    if others:
+        raise click.UsageError(f"{others[0]} holds no scores of items, as other runs do: compare runs of one kind")
+    call.refuse(call.values.keys() - fields_of(compare_items) - {"strict", "details"}, "is not for runs of scores of items")
+    result = call(compare_items, common=call["common"] or call["strict"])
+    if call["strict"]:
+        result.require()
+    title = f"{result.score}: {', '.join(run.system for run in result.systems)}"
+    call.answer(result, lambda: blocks(result, details=call["details"]), (title, None))
 
 
 def compared(*, comparisons: Comparisons, details: bool | None = None) -> Document:
