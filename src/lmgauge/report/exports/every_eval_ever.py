@@ -22,7 +22,11 @@ def every_eval_ever(
 ) -> Iterator[tuple[str, str]]:
     """Records of Every Eval Ever: the figures of each run, and a line for each scored item."""
     data = {"source_type": "hf_dataset", "hf_repo": dataset} if dataset else {"source_type": "other"}
-    origin = {"source_name": "lmgauge", "source_type": "evaluation_run", "source_organization_name": organization}
+    origin: dict[str, Any] = {
+        "source_name": "lmgauge",
+        "source_type": "evaluation_run",
+        "source_organization_name": organization,
+    }
     origin |= {"evaluator_relationship": relationship} | ({"additional_details": {"url": source}} if source else {})
     for run in runs:
         if "/" not in run.model or any(math.isinf(figure.value) for figure in run.figures):
