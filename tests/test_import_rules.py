@@ -54,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "models": _rooms("_kernels", "numerics", "records", "text", "scores", "work"),
     "evaluation": _rooms("_kernels", "numerics", "records", "scores", "work") | SOURCE_TEXT,
     "filtering": _rooms("numerics", "records", "text", "scores", "models", "work"),
-    "tasks": _rooms("_kernels", "numerics", "records", "text"),
+    "tasks": _rooms("_kernels", "numerics", "records", "text", "scores"),
     "report": _rooms("numerics", "scores", "evaluation", "tasks", "filtering"),
     "api": FOR_ALL | EVERY_ROOM | {"lmgauge.results", "lmgauge.settings"},
     "explore": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
@@ -75,7 +75,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "report": SOURCE_TEXT
     | {"lmgauge.text.overlap.overlap_results", "lmgauge.models.scored_text", "lmgauge.models.combined", "lmgauge.text.split"}
     | {"lmgauge.models.ngram.pruning", "lmgauge.models.training.run"}
-    | {"lmgauge.api.doctor", "lmgauge.api.sharding.shards"},
+    | {"lmgauge.api.doctor", "lmgauge.api.sharding.evaluation"},
 }
 """What a room may name under TYPE_CHECKING besides."""
 
@@ -93,7 +93,7 @@ LIBRARIES: dict[str, set[str]] = {
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "filtering": {"numpy", "pandas", "pyarrow"},
-    "tasks": {"numpy", "regex", "sacrebleu"},
+    "tasks": {"numpy", "pyarrow", "regex", "sacrebleu"},
     "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
     "api": {"numpy", "pandas", "pyarrow"},

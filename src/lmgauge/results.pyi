@@ -3,7 +3,7 @@
 from lmgauge.api.doctor import Checkup as Checkup
 from lmgauge.api.info import Info as Info
 from lmgauge.api.rows import RunRows as RunRows
-from lmgauge.api.sharding.shards import FinishedShard as FinishedShard
+from lmgauge.api.sharding.evaluation import FinishedShard as FinishedShard
 from lmgauge.evaluation.agreement.results import AgreementSeries as AgreementSeries
 from lmgauge.evaluation.agreement.results import EngineAgreement as EngineAgreement
 from lmgauge.evaluation.audit.checks import Audit as Audit

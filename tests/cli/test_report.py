@@ -79,6 +79,7 @@ def test_an_audit_in_a_file(folder: Path, tmp_path: Path) -> None:
         (["run-kneser-ney", "--segments", "61"], "61"),
         (["run-kneser-ney", "--audit", "one.txt"], "one.txt: is not an audit as lmgauge writes it"),
         (["run-kneser-ney", "-o", "run-kneser-ney"], "run-kneser-ney"),
+        (["run-kneser-ney", "-o", "page.PDF"], "page.PDF: a page is HTML"),
         (["run-kneser-ney", "run-kneser-ney"], "named twice"),
         (["kneser-ney"], "without curves"),
         (["run-kneser-ney", "run-witten-bell", "-m", "kneser-ney"], "one run"),

@@ -55,6 +55,7 @@ from lmgauge.report import estimate as estimate_report
 from lmgauge.report.blocks import Document
 from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
 from lmgauge.tasks.correlation import correlate
+from lmgauge.tasks.items.table import ItemScores, ItemsOrigin
 from lmgauge.tasks.segment_examples import Output, ShownSegment
 from lmgauge.text.split import SplitText, WrittenPart
 
@@ -138,6 +139,10 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "percentiles": learned_percentiles(),
         "filtering": filtered(),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
+        "items": ItemScores(
+            ItemsOrigin(HOSTILE, LONG, "columns", (HOSTILE,), notes=(HOSTILE, LONG)),
+            *([HOSTILE, LONG], np.ones(2), np.zeros(2, np.int64), [LONG, HOSTILE], [HOSTILE, ""], ["", ""]),
+        ),
     }
 
 
@@ -377,6 +382,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         it["words"],
         it["percentiles"],
         it["filtering"],
+        it["items"],
         it["pruned"],
         it["static"],
         it["checkup"],

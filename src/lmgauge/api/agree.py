@@ -38,8 +38,8 @@ def agree(
     """Measure how far apart two engines are on the same tokens, and whether A is as far from itself: `lmgauge agree`.
 
     For engines that should give the same log-probabilities: the one that generates and the one that trains, a server and the
-    checkpoint behind it, a format before and after. Each is a run folder, a score table, a log with a row a
-    sequence (lists of token ids and log-probabilities; a colon and a column choose one), or a model or server, which scores it.
+    checkpoint behind it, a format before and after. Each is a run folder, a score table, a log with a row a sequence (lists
+    of token ids and log-probabilities; a colon and a column choose one), or a model or server, which scores the text first.
 
     Sources: Schulman (2020) for the estimates k1 and k3 of KL; Kish (1965) for the effective sample size.
 

@@ -90,7 +90,7 @@ def report(
     outputs = {"-o": output, "--vega": vega, "--figures": figures}
     refuse_replacing(outputs, [os.fspath(path) for path in (*paths, audit) if isinstance(path, PATHS)])  # before the work
     if output is not None or figures is not None:
-        check_installed()
+        check_installed(output)
     for option, folder in (("vega", vega), ("figures", figures)):
         if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
             raise UsageError(f"{option} {os.fspath(folder)}: is a file; name a folder")

@@ -133,13 +133,20 @@ Measure
     metavars: models=RUN|MODEL, output=DIR
   merge: Merge shards into one result.
     guesses: combine gather join reduce shard shards
-  import = import_scores: Import scores from another program.
+  import = import_scores [runs.import_logs]: Import scores from another program.
+    verbs: tasks.import_items
     show: unit field document given
-    without: group id keep html
+    hide: scale lower_is_better
+    without: keep html
+    metavars: scale=LOW,HIGH
   report [runs.report]: Make one page: the answer, charts, tables, and the text in color.
     guesses: dashboard html page plot view visualize
     show: text train document seed threads
     without: html tables
+  export [runs.export]: Write results in the forms of papers, the Hub and other programs.
+    guesses: hub latex publish share
+    without: json html
+    metavars: to=FORM, figures=NAME,NAME, names=NAME,NAME
   diagnose [runs.diagnose]: Show where a model fails.
     guesses: analyze errors
     show: text train only examples contexts seed threads context device
@@ -269,7 +276,7 @@ Tools
     without: html
     metavars: what=MODEL|RUN
   convert = api.convert.convert: Convert between ARPA files, binary files of KenLM, and model folders.
-    guesses: arpa export
+    guesses: arpa
     show: trie quantize
     without: json html
   calc [tools.calc]: Compute perplexity, cross-entropy and bits from the probabilities of events.

@@ -446,4 +446,4 @@ def _check_files(call: Call) -> None:
     outputs = {_spelled(name): call.values[name] for name in _WRITTEN if name in call.values}
     paths = [path for one in values if isinstance(one, str) for path in (one, *glob(one), *one.partition("=")[2].split(","))]
     refuse_replacing(outputs | {"--html": call.html}, paths)
-    check_installed()
+    check_installed(call.html)

@@ -1,4 +1,4 @@
-"""What `lmgauge report`, `diagnose`, `explore`, `compare` and `audit` do besides calling their verbs."""
+"""What `lmgauge report`, `export`, `diagnose`, `explore`, `compare` and `audit` do besides calling their verbs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from lmgauge.report.blocks import Document
 
 
+_OF_ITEMS = ("scale", "lower_is_better", "id", "group")
+
+
 def report(call: Call) -> None:
     """Write the page, print the answers on it, and say where it lies."""
     output = call["output"] or (None if call.as_json else "report.html")
@@ -29,6 +32,33 @@ def report(call: Call) -> None:
         from pathlib import Path
 
         say_where(Path(output), err=call.as_json)
+
+
+def import_logs(call: Call) -> None:
+    """Import log-probabilities or, where a score is named, scores of items."""
+    from lmgauge.api.import_scores import import_scores
+    from lmgauge.api.items import import_items
+
+    if call["score"]:
+        call.refuse(fields_of(import_scores) - fields_of(import_items), "is about log-probabilities: leave out --score")
+        call.answer(call(import_items))
+    else:
+        call.refuse({*_OF_ITEMS}, "is about scores of items: name one with --score")
+        call.answer(call(import_scores))
+
+
+def export(call: Call) -> None:
+    """Print the file, or say where the files lie."""
+    from lmgauge.base.escaping import for_output
+
+    files = call()
+    if call["output"] not in (None, "-"):
+        for path in files:
+            say(path, err=True)
+    elif len(files) > 1:
+        raise click.UsageError(f"--to {call['to']} makes {len(files)} files: name a folder for them (-o)")
+    else:
+        click.echo(for_output("".join(files.values())), nl=False)
 
 
 def diagnose(call: Call) -> None:

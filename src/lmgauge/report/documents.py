@@ -68,6 +68,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Correlation": _by("tasks", "correlation_blocks"),
     "CalcResult": _by("calc"),
     "Info": _by("info"),
+    "ItemScores": _by("info", "item_blocks"),
     "Checkup": _by("info", "checkup_blocks"),
     "Selection": _by("filtering", "selection_blocks"),
     "SplitText": _by("info", "split_blocks"),

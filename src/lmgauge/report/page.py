@@ -15,7 +15,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.base.errors import needing
+from lmgauge.base.errors import UsageError, needing
 from lmgauge.base.escaping import visible_on_page
 from lmgauge.base.files import digest
 from lmgauge.base.version import __version__
@@ -83,8 +83,10 @@ def asset(name: str, package: str = "lmgauge.report") -> str:
     return text.replace("ESCAPES_OF_TABLES", json.dumps([MARKDOWN, LATEX]))
 
 
-def check_installed() -> None:
-    """Check that pages can be made."""
+def check_installed(path: object = "") -> None:
+    """Check that pages can be made, and that a path is not that of something else."""
+    if str(path).lower().endswith((".pdf", ".png", ".json", ".csv", ".tsv", ".md", ".txt")):
+        raise UsageError(f"{path}: a page is HTML: name it .html, and print it as PDF from a browser")
     environment()
     with needing("vl-convert-python", extra="report"):
         import vl_convert  # noqa: F401

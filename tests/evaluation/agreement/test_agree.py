@@ -176,6 +176,17 @@ def test_tables_without_tokens_are_compared_with_a_note(tmp_path: Path) -> None:
     assert "was not checked" in " ".join(agree(first, second).notes)
 
 
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [(1 / math.log(2), "as if the second is in bits"), (math.log(10), "as if the first is in log10"), (1.01, "")],
+)
+def test_other_logarithms_are_suspected(times: float, said: str, tmp_path: Path) -> None:
+    a = draw(3, SIZES)
+    b = [[times * x for x in one] for one in noisy(a, 4, 1e-4)]
+    notes = agree(run(tmp_path / "a.jsonl", a), run(tmp_path / "b.jsonl", b), band=BAND).notes
+    assert [said in note for note in notes if "times that of the first" in note] == [True] * bool(said)
+
+
 def test_the_worst_token_stands_in_its_text(tmp_path: Path) -> None:
     corpus = Corpus.from_strings(["the cat sat", "a dog ran"])
     for name, value in (("a", -1.0), ("b", -1.5)):

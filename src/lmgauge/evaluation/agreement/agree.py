@@ -29,12 +29,18 @@ from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import FEWEST_UNITS, spread, sums_by
 from lmgauge.numerics.resampling import swap_p_values
 from lmgauge.numerics.signature import Signature
+from lmgauge.numerics.units import bits_to_nats, log10_to_nats, nats_to_bits, nats_to_log10
 from lmgauge.text.documents import Corpus
 
 MARGIN, SHIFT = 2.0, 0.1
 """Sound passes of bfloat16 that differ in all documents are beyond the floor in 15 % of draws with 1.5 and 0, in 2 % so."""
 
 _TESTED = ("mean_size", "rms", "mean_difference", "slope")
+_AS_IF = {nats_to_bits(1.0): "the second is in bits", bits_to_nats(1.0): "the first is in bits"} | {
+    nats_to_log10(1.0): "the second is in log10",
+    log10_to_nats(1.0): "the first is in log10",
+}
+"""What log-probabilities were multiplied by, and what that says."""
 _MOST_DOCUMENTS, _MOST_BLOCKS = 512, 64  # of more, neighbors are exchanged together
 
 
@@ -152,5 +158,8 @@ def _notes(names: Sequence[str], figures: PairFigures, missing: Ints, tokens_kno
     for name, zeros in zip(names, figures.zeros, strict=False):
         if zeros:
             yield f"{zeros:,} tokens have probability zero in {name} alone: they are outside the band, and in no mean"
+    for times, unit in _AS_IF.items():
+        if figures.slope.value is not None and abs(1 + figures.slope.value - times) < 1e-3:
+            yield f"log p of the second is {times:.3f} times that of the first, as if {unit}; both must be in nats"
     if not tokens_known:
         yield "a table has no tokens: that both are of the same tokens was not checked"
