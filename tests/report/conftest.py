@@ -366,6 +366,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
             it["context_curve"],
             it["overlap"],
             it["choices"],
+            it["counts"],
             it["membership"],
             SplitEvaluation(parts[0], parts[1], None),
             it["audit"],

@@ -99,12 +99,11 @@ def train(
     assert training is not None  # it has the kind
     form.check_name("" if output is None else output)
     if counts is not None:
-        beside = {"texts": texts is not None, "memory": resources.asked, "spelled": training.vocabulary == "spelled"}
-        for name in (*chosen(reading), *(name for name, is_asked in beside.items() if is_asked)):
-            raise UsageError(f"{name}: not with counts, which are read in place of a text, and in memory")
+        if texts is not None or chosen(reading) or resources.asked or training.vocabulary == "spelled":
+            what = "texts, how they are read, memory, workers and a spelled vocabulary"
+            raise UsageError(f"counts are read in place of a text, and in memory: leave out {what}")
         refuse_output(output, [counts])
-        stages = progress or listener()
-        model = train_from_counts(training, os.fspath(counts), listed=resources.writes_file, progress=stages)
+        model = train_from_counts(training, os.fspath(counts))
         if output is not None:
             model.save(os.fspath(output), **vars(form))
         return model

@@ -81,7 +81,7 @@ Train
     without: {OF_SEGMENTS} as_turn paper initializer_range sum_over_steps html tables
     metavars: kind=KIND, context=[sentence|stream]
     required: output
-  counts = models.count_ngrams [models.counts]: Count the n-grams of a text, to train from or for other programs.
+  counts = models.count_ngrams: Count the n-grams of a text, to train from or for other programs.
     guesses: count frequencies ngram-count
     stdin: texts
     show: output memory min_count tokenizer field format

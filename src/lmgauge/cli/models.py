@@ -24,13 +24,6 @@ def prune(call: Call) -> None:
     call.answer({"path": path, **pruned.to_dict()}, lambda: pruned_blocks(pruned, name=path))
 
 
-def counts(call: Call) -> None:
-    """Say how many n-grams there are, beside the file, or where the counts themselves are on standard output."""
-    result = call()
-    if call["output"] != "-":
-        call.answer(result)
-
-
 def mix(call: Call) -> None:
     """Mix, with held-out text from standard input where it is needed and not named."""
     needs_text = call["weights"] is None and len(call["models"]) > 1

@@ -129,24 +129,29 @@ def test_a_line_that_is_none_is_named(tmp_path: Path, line: str) -> None:
 @pytest.mark.parametrize(
     ("left_out", "put_in", "options", "said"),
     [
-        ("cat sat\t2\n", "", {}, "'sat' is counted 2 times, and 2-grams that end in it 0 times: a cut-off"),
-        ("", "the cat\t2\n", {}, "'cat' is counted 3 times, and 2-grams that end in it 5 times: a cut-off, or a repeated"),
-        ("", "dog cat\t1\n", {}, "'cat' is counted 3 times"),
-        ("", "a <s>\t1\n", {}, "'<s>' is counted 5 times, and 2-grams that end in it 1 times"),
-        ("", "", {"order": 3}, "3-grams that end in it 0 times: a lower --order"),
+        ("cat sat\t2\n", "", {}, "'sat' has the count 2, but the 2-grams that end in it have 0 in all: a cut-off"),
+        (
+            "",
+            "the cat\t2\n",
+            {},
+            "'cat' has the count 3, but the 2-grams that end in it have 5 in all: a cut-off, or a repeated",
+        ),
+        ("", "dog cat\t1\n", {}, "'cat' has the count 3, but"),
+        ("", "a <s>\t1\n", {}, "'<s>' has the count 5, but the 2-grams that end in it have 1 in all"),
+        ("", "", {"order": 3}, "3-grams that end in it have 0 in all: a lower --order"),
         ("", "dog cat sat\t1\n", {"order": 3}, "'dog cat' is part of longer n-grams, but is not counted"),
         (
             "",
             "a cat\t5000000000\n",
             {},
-            "'a cat' is counted 5,000,000,001 times; counts of two words and more end at 2\\^32",
+            "'a cat' has the count 5,000,000,001; those of two words and more end at 2\\^32",
         ),
-        ("<s>\t5\n", "", {}, "<s> is counted 0 times and </s> 5 times"),
+        ("<s>\t5\n", "", {}, "counts of <s> and </s> are 0 and 5"),
         ("", "", {"eos": False}, "--context sentence and --no-eos"),
         ("", "", {"context": "stream"}, "--context stream and --eos"),
-        ("<s>\t5\n", "<s>\t4\n", {}, "<s> is counted 4 times and </s> 5 times"),
+        ("<s>\t5\n", "<s>\t4\n", {}, "counts of <s> and </s> are 4 and 5"),
         ("", "", {"words": ["cat"], "vocabulary": "closed"}, "a closed vocabulary must hold every word"),
-        (BIGRAMS, "", {}, "<s> is counted 0 times"),
+        (BIGRAMS, "", {}, "counts of <s> and </s> are 0 and 0"),
     ],
 )
 def test_counts_that_do_not_suffice_are_refused(
@@ -159,13 +164,9 @@ def test_counts_that_do_not_suffice_are_refused(
 
 def test_options_about_texts_are_refused(tmp_path: Path) -> None:
     file = count(LINES, tmp_path / "counts")
-    for options, name in (
-        ({"field": "body"}, "field"),
-        ({"texts": Corpus.from_strings(LINES)}, "texts"),
-        ({"memory": "2G", "output": tmp_path / "model"}, "memory"),
-        ({"vocabulary": "spelled"}, "spelled"),
-    ):
-        with pytest.raises(UsageError, match=f"{name}: not with counts"):
+    beside: list[dict[str, Any]] = [{"field": "body"}, {"texts": Corpus.from_strings(LINES)}, {"vocabulary": "spelled"}]
+    for options in (*beside, {"memory": "2G", "output": tmp_path / "model"}):
+        with pytest.raises(UsageError, match="in place of a text, and in memory"):
             lmgauge.train("witten-bell", counts=file, **options)
     with pytest.raises(UsageError, match="nothing to train on"):
         lmgauge.train("witten-bell")

@@ -22,22 +22,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.files import writing_directory
+from lmgauge.base.progress import say_progress
 from lmgauge.base.result_list import Result
 from lmgauge.models.ngram.arpa_writer import ESCAPED, printable
 from lmgauge.models.ngram.counting import Counted, Counts, count_text
 from lmgauge.models.ngram.links import Links, Shape
-from lmgauge.models.ngram.memory_needs import TextSize, check_training
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.ngram_arrays import make_keys
 from lmgauge.models.ngram.packing import ALL_MEMORY
-from lmgauge.models.ngram.reading import FittedVocabulary, Progress, ReadText, fit_vocabulary
+from lmgauge.models.ngram.reading import FittedVocabulary, ReadText, fit_vocabulary
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_partitions
 from lmgauge.records.compression import writing_packed
@@ -48,9 +48,6 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, Vocabulary, VocabularyBuilder
 from lmgauge.work.engine import Engine
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Ids = NDArray[np.uint32]
 _LINE = r"^(?P<words>[^ \t-\r]+(?: [^ \t-\r]+)*)\t(?P<count>[1-9][0-9]{0,17})\n?$"
@@ -71,6 +68,13 @@ class NgramCounts(Result):
         events: tokens that were counted, without `<s>`.
         segments: of the text.
         notes: what was changed while the text was read.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     text = lmgauge.Corpus.from_strings(["a b a"])
+        ...     lmgauge.models.count_ngrams(text, output=f"{folder}/counts", order=2).ngrams
+        (4, 4)
     """
 
     output: str
@@ -84,14 +88,21 @@ def write_counts(
     engine: Engine, settings: NgramTrainingSettings, text: ReadText, output: Path, google: bool, partitions: int, memory: int
 ) -> NgramCounts:
     """Count the n-grams of a text that was read, and write them."""
-    fitted, report, order = text.fitted, text.report, settings.order
-    shape = Shape(order, partitions, len(text.ids), len(fitted.vocabulary), linked=False)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    fitted, report, orders = text.fitted, text.report, range(1, settings.order + 1)
+    shape = Shape(settings.order, partitions, len(text.ids), len(fitted.vocabulary), linked=False)
     counted, _ = count_text(engine, shape, text.types, text.ids)
-    strings, ranks = _strings(*printable(fitted.vocabulary, make_tokenizer(settings.tokenizer), "a file of counts"), google)
+    buffers = map(pa.py_buffer, printable(fitted.vocabulary, make_tokenizer(settings.tokenizer), "a file of counts"))
+    strings = pa.Array.from_buffers(pa.large_string(), shape.vocabulary, [None, *buffers]).cast(pa.string())
+    ranks = np.arange(shape.vocabulary, dtype=np.uint32)
+    if google:
+        ranks[pc.array_sort_indices(strings).to_numpy()] = np.arange(shape.vocabulary)
     # What is sorted at a time begins with some of the words: tokens are shared out, in the order of the ranks.
-    parts = 1 + max([shape.vocabulary, *text.types]) * (_BYTES_SORTED + 12 * order) // memory
+    parts = 1 + max([shape.vocabulary, *text.types]) * (_BYTES_SORTED + 12 * settings.order) // memory
     tokens = np.cumsum(fitted.counts[np.argsort(ranks)])
-    part_of, sizes = (parts * tokens // (tokens[-1] + 1))[ranks], [0] * order
+    part_of, sizes = (parts * tokens // (tokens[-1] + 1))[ranks], dict.fromkeys(orders, 0)
 
     def lines(k: int) -> Iterator[memoryview]:
         for part in range(parts):
@@ -101,30 +112,20 @@ def write_counts(
                 chosen.append((words[here], counts[here]))
             words, counts = map(np.concatenate, zip(*chosen, strict=True))
             places = np.lexsort(ranks[words].T[::-1])
-            sizes[k - 1] += len(places)
+            sizes[k] += len(places)
             for some in (places[i : i + _LINES] for i in range(0, len(places), _LINES)):
-                yield _lines(strings, words[some], counts[some])
+                ngrams = pc.binary_join_element_wise(*(strings.take(pa.array(column)) for column in words[some].T), " ")
+                rows = pc.binary_join_element_wise(ngrams, pa.array(counts[some]).cast(pa.string()), "\t")
+                _, offsets, data = pc.binary_join_element_wise(rows, "", "\n").buffers()
+                yield memoryview(data)[: np.frombuffer(offsets, np.int32)[len(rows)]]
 
-    orders = range(1, order + 1)
     if google:
         with writing_directory(output, is_ours=lambda folder: (folder / "1gms").is_dir()) as folder:
             for k in orders:
                 _write_google(folder / f"{k}gms", k, lines(k))
     else:
         _write(output, chain.from_iterable(map(lines, orders)))
-    return NgramCounts(os.fspath(output), tuple(sizes), fitted.number_of_events, report.segments, tuple(report.notes()))
-
-
-def _strings(offsets: NDArray[np.int64], data: NDArray[np.uint8], sort: bool) -> tuple[pa.Array, Ids]:
-    # The words, and the place of each if they are to be sorted.
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    strings = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    ranks = np.arange(len(strings), dtype=np.uint32)
-    if sort:
-        ranks[pc.array_sort_indices(strings).to_numpy()] = np.arange(len(strings))
-    return strings.cast(pa.string()), ranks
+    return NgramCounts(os.fspath(output), (*sizes.values(),), fitted.number_of_events, report.segments, (*report.notes(),))
 
 
 def _ngrams(engine: Engine, counted: list[Counted], occurrences: NDArray[Any], k: int) -> Iterator[tuple[Ids, NDArray[Any]]]:
@@ -137,16 +138,6 @@ def _ngrams(engine: Engine, counted: list[Counted], occurrences: NDArray[Any], k
         for level in (own.orders[j] for j in range(2, k + 1)):
             words = np.column_stack((words[engine.read(level.parents)], engine.read(level.words)))
         yield words, engine.read(own.orders[k].counts)
-
-
-def _lines(strings: pa.Array, words: Ids, counts: NDArray[Any]) -> memoryview:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    ngrams = pc.binary_join_element_wise(*(strings.take(pa.array(column)) for column in words.T), " ")
-    lines = pc.binary_join_element_wise(ngrams, pa.array(counts).cast(pa.string()), "\t")
-    _, offsets, data = pc.binary_join_element_wise(lines, "", "\n").buffers()
-    return memoryview(data)[: np.frombuffer(offsets, np.int32)[len(lines)]]
 
 
 def _write(path: Path, blocks: Iterable[memoryview]) -> None:
@@ -165,20 +156,15 @@ def _write_google(folder: Path, k: int, blocks: Iterator[memoryview]) -> None:
 
 
 # -- reading ------------------------------------------------------------------------------------------------------------
-def train_from_counts(
-    settings: NgramTrainingSettings, path: str, *, listed: bool = False, progress: Progress = lambda stage: None
-) -> NgramModel:
+def train_from_counts(settings: NgramTrainingSettings, path: str) -> NgramModel:
     """Train a model on the counts of a file or a folder: the model of the text that they are of, to the bit."""
-    # listed: see `train_ngram`.
-    progress(f"reading {path}")
+    say_progress(f"reading {path}")
     orders, linked, builder = range(2, settings.order + 1), settings.order > 2 and not settings.additive, VocabularyBuilder()
     corpus = Corpus.from_files(_files(path, settings.order), reading=ReadingOptions(format="text", group=None))
     ids, lengths, counts = map(np.concatenate, zip(_NOTHING, *(_parsed(block, builder) for block in corpus), strict=True))
     fitted, new_ids = _fitted(settings, path, builder, ids[np.repeat(lengths == 1, lengths)], counts[lengths == 1])
-    report, rows, begins = corpus.report, [np.flatnonzero(lengths == k) for k in orders], np.cumsum(lengths) - lengths
-    size = TextSize(len(ids), len(fitted.counts), fitted.vocabulary.bytes.nbytes, [*map(len, rows)], listed=listed)
-    progress(f"joining n-grams: {check_training(settings, size)}")
-    ngrams = ((new_ids[ids[begins[of, None] + np.arange(k)]], counts[of]) for k, of in zip(orders, rows, strict=True))
+    report, begins, rows = corpus.report, np.cumsum(lengths) - lengths, ((k, np.flatnonzero(lengths == k)) for k in orders)
+    ngrams = ((new_ids[ids[begins[of, None] + np.arange(k)]], counts[of]) for k, of in rows)
     engine, columns, requests = Engine(), {}, {}
     for k, (suffixes, *own) in enumerate(_joined(path, fitted, ngrams), 2):
         columns[k] = Counts(*(engine.write(f"column-{k}/{i}", column) for i, column in enumerate(own)))
@@ -237,7 +223,7 @@ def _fitted(
     as_one = begins == 1 if settings.context == "stream" else not ends or begins == ends
     if not begins or not as_one or settings.eos != (ends > 0):
         raise InputError(
-            f"{path}: <s> is counted {begins:,} times and </s> {ends:,} times, which does not go with --context "
+            f"{path}: the counts of <s> and </s> are {begins:,} and {ends:,}, which does not go with --context "
             f"{settings.context} and --{'' if settings.eos else 'no-'}eos"
         )
     fitted = fit_vocabulary(settings, vocabulary, occurrences)
@@ -274,13 +260,15 @@ def _joined(
         words, parents, own = words[firsts], parents[firsts], np.zeros(len(firsts), np.int64)
         np.add.at(own, same, counts)
         if (own >= _LARGEST).any():
-            raise fault(words[own.argmax()], f"is counted {own.max():,} times; counts of two words and more end at 2^32")
+            raise fault(words[own.argmax()], f"has the count {own.max():,}; those of two words and more end at 2^32")
         suffixes = words[:, 1] if k == 2 else find(words[:, 1:], suffixes[parents])
         before = np.zeros(len(below), np.int64)
         np.add.at(before, suffixes, own)
         wrong = np.flatnonzero(before != np.where(below[:, 0] == BOS, 0, sums))
         if len(wrong):
-            problem = f"is counted {sums[wrong[0]]:,} times, and {k}-grams that end in it {before[wrong[0]]:,} times: "
+            problem = (
+                f"has the count {sums[wrong[0]]:,}, but the {k}-grams that end in it have {before[wrong[0]]:,} in all: "
+            )
             hint = "a cut-off, or a repeated line, spoiled the counts" if len(own) else "a lower --order goes without"
             raise fault(below[wrong[0]], problem + hint)
         yield suffixes, parents, words[:, -1], own.astype(np.uint32)
