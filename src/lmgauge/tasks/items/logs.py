@@ -210,7 +210,7 @@ class _Logs:
             run, label = self.runs[model, name], reading.model or (name if of_models else model or Path(files[0]).stem)
             if not run.rows:
                 raise InputError(f"{self.path}: no item has a score {name!r}")
-            shown_name, notes = COLUMNS if of_models else name, tuple(self._notes(run))
+            shown_name, notes = "score" if of_models else name, tuple(self._notes(run))
             origin = ItemsOrigin(label, shown_name, program, files, not run.lower_is_better, *reading.scale, notes)
             item, score, sample, *strings = map(list, zip(*run.rows, strict=True))
             runs.append(ItemScores(origin, item, np.array(score), np.array(sample), *strings))
