@@ -38,6 +38,7 @@ from lmgauge.numerics.intervals import (
 )
 from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.numerics.signature import Signature
+from lmgauge.tasks.items.logs import COLUMNS
 from lmgauge.tasks.items.results import CLUSTERS, ITEMS, ItemComparisons, ItemDifference, ItemExample, ItemRun
 from lmgauge.tasks.items.table import ItemScores
 from lmgauge.tasks.significance import SIGNIFICANT
@@ -139,13 +140,14 @@ def compare_items(
         raise UsageError("a comparison needs two runs of scores of items or more")
     origins, first = [run.origin for run in runs], runs[0].origin
     for name, other in zip(names, origins, strict=True):
-        if (other.score, other.higher_is_better) != (first.score, first.higher_is_better):
+        named_alike = other.score == first.score or COLUMNS in (other.program, first.program)  # a column may be a model
+        if not named_alike or other.higher_is_better != first.higher_is_better:
             raise InputError(f"{name} has scores of {other.score!r}, {names[0]} of {first.score!r}: compare one score")
     each = [_Run(name, run) for name, run in zip(names, runs, strict=True)]
     keys, not_shared = _shared(each)
     if not keys or (not_shared and not common):
         cure = "--common compares those that all have alike" if keys else "no item is in all runs"
-        raise InputError(f"not the same items: {'; '.join(not_shared)}; {cure}")
+        raise InputError(f"not the same items: {'; '.join([*not_shared, cure])}")
     paired = _Paired(each, keys, _clusters(each, keys))
     ends = min(one.lowest for one in origins), max(one.highest for one in origins)
     whole = _adjusted([paired], [""])
@@ -153,17 +155,17 @@ def compare_items(
     for place, (subset, _) in enumerate(keys):
         subsets.setdefault(subset, []).append(place)
     parts = [paired.part(places) for places in subsets.values()] if len(subsets) > 1 else []
-    unit, units = whole[0].unit, whole[0].units
+    score = "/".join(dict.fromkeys(one.score for one in origins))
     choices = {
-        "score": first.score,
+        "score": score,
         "n": str(len(keys)),
         "samples": "+".join(dict.fromkeys(str(run.counts.max()) for run in each)),
-        "independent": f"{units}-{unit}" if unit == CLUSTERS else unit,
+        "independent": f"{whole[0].units}-{whole[0].unit}",
         "items": digest(sorted(keys))[:6],
         "v": NUMBERS_VERSION,
     }
     return ItemComparisons(
-        score=first.score,
+        score=score,
         higher_is_better=first.higher_is_better,
         systems=tuple(_run(paired, i, ends) for i in range(len(each))),
         differences=whole,
@@ -216,8 +218,7 @@ def _clusters(runs: Sequence[_Run], keys: Sequence[Key]) -> Ints | None:
     known = [run for run in runs if run.clusters]
     for run in known[1:]:
         if differ := [key for key in keys if run.clusters.get(key) != known[0].clusters.get(key)]:
-            where = _counted(differ, f"of another cluster in {run.name} than in {known[0].name}")
-            raise InputError(f"{where}: import both with the same field")
+            raise InputError(f"{_counted(differ, f'of another cluster in {run.name}')}: import all with the same field")
     if not known:
         return None
     numbers: dict[object, int] = {}
