@@ -32,6 +32,7 @@ from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
 from lmgauge.numerics.lower_bound import LowerBound as LowerBound
 from lmgauge.report.documents import Report as Report
+from lmgauge.tasks.items.results import ItemComparisons as ItemComparisons
 from lmgauge.tasks.nbest.rescoring import Rescored as Rescored
 from lmgauge.text.overlap.overlap_results import Overlap as Overlap
 from lmgauge.text.split import SplitText as SplitText

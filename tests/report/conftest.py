@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.api.checkups import checkup
+from tests.tasks.items.scored import scored
 from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
@@ -52,6 +53,7 @@ from lmgauge.report import (
 )
 from lmgauge.report import blocks as doc
 from lmgauge.report import estimate as estimate_report
+from lmgauge.report import items as items_report
 from lmgauge.report.blocks import Document
 from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
 from lmgauge.tasks.correlation import correlate
@@ -136,6 +138,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
         "percentiles": learned_percentiles(),
         "filtering": filtered(),
+        "compared_items": compared_items(),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
         "items": ItemScores(
             ItemsOrigin(HOSTILE, LONG, "columns", (HOSTILE,), notes=(HOSTILE, LONG)),
@@ -167,6 +170,19 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     signatures = dict.fromkeys(names, "doc|v:1")
     summary = PlanSummary(names, signatures, (HOSTILE, LONG), HOSTILE, None)
     return lmgauge.results.FilteredDocuments.of(summary, [tally], HOSTILE, before=1)
+
+
+def compared_items() -> lmgauge.results.ItemComparisons:
+    """Two runs of scores of items, whose ids, subsets and notes have hostile names."""
+    names = {"items": [HOSTILE, *"bcdefghi", LONG] * 2, "subsets": [HOSTILE] * 10 + [LONG] * 10, "notes": (HOSTILE,)}
+    clusters = [f"{HOSTILE}{i % 7}" for i in range(20)]
+    scores = np.random.Generator(np.random.PCG64(1)).integers(2, size=(2, 20, 3))
+    runs = [
+        scored(name, own, score=HOSTILE, clusters=clusters, **names)
+        for name, own in zip((HOSTILE, LONG), scores, strict=True)
+    ]
+    result = lmgauge.tasks.compare_items([*runs, scored("c", scores[0, ::-1], score=HOSTILE, **names)], examples=2)
+    return replace(result, signature="items|v:1")
 
 
 def learned_percentiles() -> lmgauge.results.Percentiles:
@@ -309,6 +325,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "alignments": lambda it: tasks.aligned_blocks(it["alignments"]),
     "errors": lambda it: tasks.error_blocks(errors_by_system(it["alignments"]), 3),
     "correlation": lambda it: tasks.correlation_blocks(it["correlation"]),
+    "compared_items": lambda it: items_report.blocks(it["compared_items"]),
     "tokens": lambda _: (doc.Heading(HOSTILE), doc.Tokens((HOSTILE, "b", LONG), 1), doc.Text(HOSTILE), doc.Text(LONG)),
     "page only": lambda _: (
         doc.Ladder((doc.Rung(HOSTILE, doc.Mark("PASS", "good"), LONG),)),
@@ -356,7 +373,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
     shown = [
         *(parts, parts[0], it["comparison"], it["comparison"][0], it["recipes"], it["recipes"][0], it["diagnosis"]),
         *(it["agreement"], it["agreement_series"], it["decision"], it["estimate"]),
-        it["ladder"],
+        *(it["ladder"], it["compared_items"]),
         *(
             it["divergence"],
             it["candidates"],

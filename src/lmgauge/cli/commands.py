@@ -201,9 +201,9 @@ Corpora
 Compare
   compare [runs.compare]: Check whether results may be compared and whether their difference is real.
     guesses: bootstrap diff paired significance
-    verbs: compare_recipes decide cli.runs.check cli.runs.compared
+    verbs: compare_recipes decide tasks.compare_items cli.runs.check cli.runs.compared
     show: text train field document context device
-    hide: seed
+    hide: seed metric
     without: {OF_EVALUATION} id group given boundary keep
     metavars: runs=RUN...|TEXT..., output=FILE
   divergence [models_and_texts.divergence]: Measure how far models' predictions are from those of a base.
@@ -263,8 +263,8 @@ Tools
   doctor [tools.doctor]: Check the installation and show what is missing.
     guesses: diagnostics env environment install selfcheck version versions
     without: html
-  info: Show what is in a model, or in a run.
-    guesses: describe inspect show
+  info: Show what is in a model, or in a run; list plug-ins.
+    guesses: describe inspect plugins show
     show: context device
     without: html
     metavars: what=MODEL|RUN

@@ -93,6 +93,7 @@ def compare(call: Call) -> None:
     from lmgauge.api.decide import decide
     from lmgauge.api.verdicts import compare as verb
     from lmgauge.api.verdicts import compare_recipes
+    from lmgauge.tasks.items.table import is_items_folder
 
     if call["target"] is not None:
         call.refuse(call.values.keys() - {"recipes", "target", "threads"}, "does not go with --target")
@@ -105,6 +106,11 @@ def compare(call: Call) -> None:
         call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")
         call.answer(call(compare_recipes, recipes=_by_name("--recipe", call["recipes"], "A=run1,run2,run3")))
         return
+    others = [run for run in call["runs"] if not is_items_folder(run)]
+    if len(others) < len(call["runs"]):
+        _compare_items(call, others)
+        return
+    call.refuse({"common"}, "is for runs of scores of items")
     if call["models"]:
         call.refuse(
             fields_of(verb, check, compared) - fields_of(decide) - {"runs"} | {"text"}, "is for RUNS, not for models"
@@ -124,6 +130,21 @@ def compare(call: Call) -> None:
         comparisons = call() if two is None else two.with_examples(call["examples"])
     call.answer(comparisons, lambda: call(compared, comparisons=comparisons), page)
     call(check, comparisons=comparisons)
+
+
+def _compare_items(call: Call, others: Sequence[str]) -> None:
+    """Print the comparison of runs of scores of items; with --strict exit with 1 unless they are of the same items."""
+    from lmgauge.api.items import compare_items
+    from lmgauge.report.items import blocks
+
+    if others:
+        raise click.UsageError(f"{others[0]} holds no scores of items, as other runs do: compare runs of one kind")
+    call.refuse(call.values.keys() - fields_of(compare_items) - {"strict", "details"}, "is not for runs of scores of items")
+    result = call(compare_items, common=call["common"] or call["strict"])
+    if call["strict"]:
+        result.require()
+    title = f"{result.score}: {', '.join(run.system for run in result.systems)}"
+    call.answer(result, lambda: blocks(result, details=call["details"]), (title, None))
 
 
 def compared(*, comparisons: Comparisons, details: bool | None = None) -> Document:

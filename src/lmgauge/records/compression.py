@@ -208,7 +208,7 @@ def _packer(plain: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
 
 
 def zip_parts(path: str | os.PathLike[str], names: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the parts of a zip file whose names match a pattern, with what they hold."""
+    """Yield the parts of a zip file whose names match a pattern: FILE, NAME for messages, and what they hold."""
     import zipfile
 
     try:
@@ -216,8 +216,8 @@ def zip_parts(path: str | os.PathLike[str], names: str) -> Iterator[tuple[str, b
             for part in archive.infolist():
                 if re.fullmatch(names, part.filename):
                     if part.file_size > _LARGEST_PART:
-                        raise InputError(f"{path}: {part.filename} has more than {_LARGEST_PART:,} bytes")
-                    yield part.filename, _unzipped(archive, part)
+                        raise InputError(f"{path}, {part.filename}: has more than {_LARGEST_PART:,} bytes")
+                    yield f"{path}, {part.filename}", _unzipped(archive, part)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: is a damaged zip file, or was cut off: {error}") from error
 

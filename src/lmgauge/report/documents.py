@@ -66,6 +66,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "ErrorCounts": _by("tasks", "error_blocks_of_one"),
     "Rescored": _by("tasks", "rescored_blocks"),
     "Correlation": _by("tasks", "correlation_blocks"),
+    "ItemComparisons": _by("items"),
     "CalcResult": _by("calc"),
     "Info": _by("info"),
     "ItemScores": _by("info", "item_blocks"),

@@ -102,7 +102,12 @@ def test_zip_files_that_are_cut_off_or_too_large(tmp_path: Path, monkeypatch: py
     run = lmgauge.tasks.import_items(path, tmp_path / "run", score="choice")
     assert "started; samples may be missing" in run.to_dict()["notes"][0]
     monkeypatch.setattr(compression, "_LARGEST_PART", 10)
-    with pytest.raises(InputError, match=r"log.eval: _journal/start.json has more than 10 bytes"):
+    with pytest.raises(InputError, match=r"log.eval, _journal/start.json: has more than 10 bytes"):
+        lmgauge.tasks.import_items(path, tmp_path / "run", score="choice")
+    monkeypatch.undo()
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("samples/b_epoch_1.json", '{"id": "b"')
+    with pytest.raises(InputError, match=r"log.eval, samples/b_epoch_1.json: is not JSON"):
         lmgauge.tasks.import_items(path, tmp_path / "run", score="choice")
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(InputError, match=r"log.eval: is a damaged zip file, or was cut off"):

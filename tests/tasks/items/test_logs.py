@@ -127,7 +127,7 @@ def test_columns_of_models_and_models_of_rows(tmp_path: Path) -> None:
     table.write_text("a,b\n1,0\n0,0\n", encoding="utf-8")
     runs = lmgauge.tasks.import_items(table, tmp_path / "runs", score=["a", "b"])
     assert isinstance(runs, ItemRuns)
-    assert [(run.origin.model, run.origin.score, run.mean) for run in runs] == [("a", "columns", 0.5), ("b", "columns", 0.0)]
+    assert [(run.origin.model, run.origin.score, run.mean) for run in runs] == [("a", "score", 0.5), ("b", "score", 0.0)]
     assert [row["items"] for row in runs.to_rows()] == [2, 2]
     assert "items are known by the numbers of their rows" in runs[0].origin.notes[0]
     assert read_items(tmp_path / "runs" / "b").origin.model == "b"

@@ -28,7 +28,12 @@ def helm(file: LogFile) -> Iterator[LoggedItem]:
         named = {"split": next((stat["name"].get("split") for stat in entry["stats"]), None), "perturbation": changed}
         subset = task + "".join(f",{part}={one}" for part, one in named.items() if one)
         scores = {stat["name"]["name"]: stat["mean"] if stat["count"] else None for stat in entry["stats"]}
-        about = {"sample": trial, "subset": subset, "model": model, "prompt": digest(prompt) if prompt else ""}
+        about: dict[str, Any] = {
+            "sample": trial,
+            "subset": subset,
+            "model": model,
+            "prompt": digest(prompt) if prompt else "",
+        }
         yield LoggedItem(where, entry["instance_id"], scores, state["instance"] | entry, **about)
 
 

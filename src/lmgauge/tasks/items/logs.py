@@ -33,9 +33,9 @@ ITEM_IMPORTERS = Plugins(
     columns = lmgauge.tasks.items.columns:columns
     """,
 )
-"""An importer by the name of its program: a generator function that takes a `LogFile` and yields a `LoggedItem` for each
-attempt at an item, and none for a file of another program. The first line of its docstring is its description. They are
-tried in this order, a table of columns last."""
+"""An importer by the name of its program: a function of a `LogFile` that yields a `LoggedItem` for each attempt at an item,
+and none for a file of another program. The first line of its docstring is its description. They are tried in this order, a
+table of columns last."""
 _MOST_NAMES = 12
 _TRUTH = {"true": 1.0, "false": 0.0}
 _Key = tuple[str, str]
@@ -83,11 +83,8 @@ def read_log_items(
     if model and len(log.items) > 1:
         raise UsageError("a name is of one model, and there are several, each with its own: leave it out")
     better, names = not log.names[scores[0]], tuple(file.path.name for file in files)
-    score = COLUMNS if several else scores[0]
-    return [
-        log.run(label, ItemsOrigin(model or label or path.stem, score, program, names, better, *scale, log.notes()))
-        for label in log.items
-    ]
+    about = "score" if several else scores[0], program, names, better, scale[0], scale[1], log.notes()
+    return [log.run(label, ItemsOrigin(model or label or path.stem, *about)) for label in log.items]
 
 
 def names_of_scores(files: Sequence[LogFile]) -> list[str]:
@@ -110,7 +107,7 @@ def _recognized(file: LogFile) -> tuple[str, Iterator[LoggedItem]]:
 def _read(file: LogFile, program: str) -> Iterator[LoggedItem]:
     # Importers take a log to be as its program writes it.
     try:
-        yield from ITEM_IMPORTERS.find(program)(file)
+        yield from ITEM_IMPORTERS.find(program)(file) or ()
     except (LookupError, TypeError, AttributeError) as error:
         wrong = f"{type(error).__name__}: {error}"
         raise InputError(f"{file.path}: is not a log as {program} writes it ({wrong}); was it changed?") from error
