@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.progress import say_progress
 from lmgauge.base.version import NUMBERS_VERSION
-from lmgauge.evaluation.denominators import scored_text
+from lmgauge.evaluation.denominators import known_documents, scored_text
 from lmgauge.evaluation.event_sums import EventSums, Floats, Ints
 from lmgauge.evaluation.options import Outputs, SampleSettings
 from lmgauge.evaluation.output_files import evaluated
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 Proxies = Mapping[str, Callable[[], Iterable[ScoreBatch]]]
 """What gives the rows of each proxy, by its name."""
-Scored = tuple[Evaluation, Floats, dict[int, str]]
-"""What a model gives a sample: its evaluation, nats and events of each document, and where it begins."""
+Scored = tuple[Evaluation, Floats, dict[int, str], set[str]]
+"""What a model gives a sample: its evaluation, nats and events of each document, where it begins, notes on it alone."""
 PILOT, MOST_SHOWN = 20, 5
 """Documents scored to learn how many are needed, or how long they take, at least; and shown."""
 _NOTHING_LEFT = 1e-9
@@ -58,15 +58,10 @@ class _Totals:
 
     def add(self, block: Segments, tallies: Iterable[EventSums], *columns: NDArray[Any]) -> None:
         """Add columns, with a row for each segment of a block, and the nats and events of models."""
-        if block.documents is None:
-            raise UsageError(
-                "documents of this text are not known, and a sample is drawn from documents: say what they are with "
-                "--document (segment, file, blank-line, heading, or the name of a field)"
-            )
-        self._documents.append(block.documents)
+        self._documents.append(known_documents(block))
         sums = [tally.per_segment() for tally in tallies]
         self._columns.append(np.column_stack([*columns, *(part for one in sums for part in (-one.nats, one.events))]))
-        for number, first in zip(*np.unique(block.documents, return_index=True), strict=True):
+        for number, first in zip(*np.unique(self._documents[-1], return_index=True), strict=True):
             self.places.setdefault(int(number), block.place(int(first)))
 
     def watch(self, _: int, block: Segments, batch: ScoreBatch, tally: EventSums) -> None:
@@ -142,15 +137,16 @@ def estimate(
         if result.zero_probability_events:
             zeros = f"probability zero to {result.zero_probability_events:,} events of the sample"
             raise InputError(f"{name}: gives {zeros}, so that all figures of the text are infinite")
-        return result, drawn.of_documents()[sample.numbers].T, drawn.places
+        of_part = {*caveats(result.interval), *part.report.notes()}
+        return result, drawn.of_documents()[sample.numbers].T, drawn.places, of_part
 
     documents, drawing = read_documents(corpus, model, proxies, settings.seed)
     least = min(documents, max(PILOT, DOCUMENTS_A_PROXY * len(proxies)))
     count = settings.sample or _needed(documents, least, settings, drawing, scored)
     sample = drawing(count)
-    result, (nats, events), places = scored(sample, outputs)
+    result, (nats, events), places, of_part = scored(sample, outputs)
     spreads, plain = (sample.spreads(nats, events, helped=helped) for helped in (True, False))
-    notes = [note for note in result.notes if not note.startswith(("a sample, ", "only ", "a few "))]
+    notes = [*(note for note in result.notes if note not in of_part), *corpus.report.notes()]
     notes += caveats(spreads["bytes"]) if count < documents else ()
     if policy.runs_on:
         notes.append(f"the context of {name} runs on over documents: what is drawn follows another one than in the text")
@@ -209,7 +205,7 @@ def _needed(
     if settings.until is None and settings.budget is None:
         raise UsageError("how many documents? Say it with --sample N, --until SHARE or --budget TIME")
     pilot, begun = drawing(count), time.monotonic()
-    _, (nats, events), _ = scored(pilot, Outputs())
+    _, (nats, events), *_ = scored(pilot, Outputs())
     seconds = time.monotonic() - begun
     if settings.until is None:
         of_document = seconds * pilot.weights.mean() / pilot.weights[pilot.numbers].sum()

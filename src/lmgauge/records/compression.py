@@ -7,7 +7,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from io import BufferedReader
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
@@ -218,17 +218,28 @@ def zip_parts(path: str | os.PathLike[str], names: str) -> Iterator[tuple[str, b
                     if part.file_size > _LARGEST_PART:
                         raise InputError(f"{path}, {part.filename}: has more than {_LARGEST_PART:,} bytes")
                     yield f"{path}, {part.filename}", _unzipped(archive, part)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
+    except (
+        zipfile.BadZipFile,
+        RuntimeError,
+        EOFError,
+        zlib.error,
+    ) as error:  # RuntimeError: another compression, a password
         raise InputError(f"{path}: is a damaged zip file, or was cut off: {error}") from error
 
 
 def _unzipped(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bytes:
     if part.compress_type != _ZIP_ZSTD or sys.version_info >= (3, 14):
         return archive.read(part)
+    import zipfile
+
     with needing("zstandard", extra="zstd"):
         import zstandard
     packed = copy(part)  # read as it lies there
     packed.compress_type, packed.file_size = 0, part.compress_size
     del packed.CRC
     stream = zstandard.ZstdDecompressor().stream_reader(archive.read(packed), read_across_frames=True)
-    return stream.read(part.file_size)
+    with suppress(zstandard.ZstdError):
+        content: bytes = stream.read(part.file_size)
+        if zlib.crc32(content) == part.CRC:
+            return content
+    raise zipfile.BadZipFile(f"{part.filename} does not hold what was written")

@@ -95,6 +95,13 @@ def test_a_zip_file_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     )
     assert isinstance(packed, ItemScores)
     assert (packed.item, packed.content, packed.mean) == (run.item, run.content, 0.5)
+    damaged = bytearray(path.read_bytes())
+    damaged[damaged.index(b"a_epoch_1.json") + 40] ^= 255
+    path.write_bytes(damaged)
+    with pytest.raises(
+        InputError, match=r"log.eval: is a damaged zip file, or was cut off: samples/a_epoch_1.json does not"
+    ):
+        lmgauge.tasks.import_items(path, tmp_path / "run", score="choice")
 
 
 def test_zip_files_that_are_cut_off_or_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
