@@ -223,7 +223,7 @@ def zip_parts(path: str | os.PathLike[str], names: str) -> Iterator[tuple[str, b
         RuntimeError,
         EOFError,
         zlib.error,
-    ) as error:  # RuntimeError: another compression, a password
+    ) as error:  # RuntimeError: a compression, a password
         raise InputError(f"{path}: is a damaged zip file, or was cut off: {error}") from error
 
 

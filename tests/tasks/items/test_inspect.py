@@ -98,9 +98,7 @@ def test_a_zip_file_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     damaged = bytearray(path.read_bytes())
     damaged[damaged.index(b"a_epoch_1.json") + 40] ^= 255
     path.write_bytes(damaged)
-    with pytest.raises(
-        InputError, match=r"log.eval: is a damaged zip file, or was cut off: samples/a_epoch_1.json does not"
-    ):
+    with pytest.raises(InputError, match=r"log.eval: is a damaged zip file, or was cut off: samples/a_"):
         lmgauge.tasks.import_items(path, tmp_path / "run", score="choice")
 
 
