@@ -24,6 +24,7 @@ from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
 from lmgauge.api.evaluate import perplexity as perplexity
 from lmgauge.api.evaluate import score_text as score_text
 from lmgauge.api.evaluate import word_surprisal as word_surprisal
+from lmgauge.api.export import export as export
 from lmgauge.api.filter import filter_documents as filter_documents
 from lmgauge.api.filter import learn_percentiles as learn_percentiles
 from lmgauge.api.filter import score_documents as score_documents

@@ -3,7 +3,7 @@
 from lmgauge.api.doctor import Checkup as Checkup
 from lmgauge.api.info import Info as Info
 from lmgauge.api.rows import RunRows as RunRows
-from lmgauge.api.sharding.shards import FinishedShard as FinishedShard
+from lmgauge.api.sharding.evaluation import FinishedShard as FinishedShard
 from lmgauge.evaluation.agreement.results import AgreementSeries as AgreementSeries
 from lmgauge.evaluation.agreement.results import EngineAgreement as EngineAgreement
 from lmgauge.evaluation.audit.checks import Audit as Audit
@@ -32,6 +32,7 @@ from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
 from lmgauge.numerics.lower_bound import LowerBound as LowerBound
 from lmgauge.report.documents import Report as Report
+from lmgauge.tasks.items.results import ItemComparisons as ItemComparisons
 from lmgauge.tasks.nbest.rescoring import Rescored as Rescored
 from lmgauge.text.overlap.overlap_results import Overlap as Overlap
 from lmgauge.text.split import SplitText as SplitText

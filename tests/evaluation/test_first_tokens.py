@@ -13,8 +13,8 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
+from lmgauge.evaluation.audit.audit import audit_run
 from lmgauge.evaluation.audit.checks import FAIL, NOT_CHECKED, PASS
-from lmgauge.evaluation.audit.runs import audit_run
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import open_run
 from lmgauge.scores import read_scores

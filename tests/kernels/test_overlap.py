@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.text.overlap.common_runs import SuffixIndex
+from lmgauge.text.overlap.find import SuffixIndex
 from lmgauge.text.vocabulary import EOS, UNK
 
 NONE = 0xFFFFFFFF

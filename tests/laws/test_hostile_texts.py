@@ -17,7 +17,7 @@ import pytest
 
 import lmgauge
 from lmgauge import tasks
-from lmgauge.text.overlap.duplicates import WholeDuplicates
+from lmgauge.text.overlap.find import WholeDuplicates
 from lmgauge.text.overlap.token_stream import StreamEncoder, WholeText
 
 ROOT = Path(__file__).resolve().parents[2]

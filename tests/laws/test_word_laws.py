@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tests.reference.words import word_surprisals
 
 import lmgauge
-from lmgauge.evaluation.words.merging import find_owners
-from lmgauge.evaluation.words.units import words_of
+from lmgauge.evaluation.words.merging import find_owners, words_of
 from lmgauge.models.custom import CustomModel
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments

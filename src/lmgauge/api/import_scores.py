@@ -15,7 +15,9 @@ from lmgauge.settings import ReadingOptions
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from lmgauge import Corpus
     from lmgauge.results import Evaluation, Evaluations
+    from lmgauge.scores.imports.log import LogFile
 
 LoggedFiles = Union[PathLike, Sequence[PathLike], "DataFrame"]
 """What a program wrote."""
@@ -82,14 +84,34 @@ def import_scores(
         ...     import_scores(log, f"{folder}/run", text=text, name="trigram")
         <Evaluation: trigram: perplexity 10.0000, 1.2457 bits per byte>
     """
-    from pathlib import Path
-
-    import pyarrow as pa
-
     from lmgauge.evaluation.imported_run import import_runs
     from lmgauge.evaluation.results import Evaluations
-    from lmgauge.scores.imports.log import LogFile
+    from lmgauge.scores.imports.log import NoLogprobsError
     from lmgauge.scores.imports.programs import open_logs
+    from lmgauge.tasks.items.logs import names_of_scores
+
+    corpus = text_read(text, reading)
+    logged = log_files(files, output, corpus)
+    if logprob is None or isinstance(logprob, str):
+        try:
+            return import_runs([open_logs(logged, program, log_unit, logprob)], os.fspath(output), corpus, name)[0]
+        except NoLogprobsError as error:
+            if not (names := names_of_scores(logged)):
+                raise
+            known = f"scores of items: name one with --score ({', '.join(names)})"
+            raise UsageError(f"{logged[0].path}: has no log-probabilities of texts, but {known}") from error
+    if name:
+        raise UsageError("a name is of one model, and each column of several has its own: leave it out")
+    tables = zip(*(file.for_each(len(logprob)) for file in logged), strict=True)
+    each = [open_logs(files, program, log_unit, column) for column, files in zip(logprob, tables, strict=True)]
+    return Evaluations(tuple(import_runs(each, os.fspath(output), corpus)))
+
+
+def log_files(files: LoggedFiles, output: PathLike, text: Corpus | None = None) -> list[LogFile]:
+    """Return what a program wrote as files to read; refuse an output that would replace one of them, or the text."""
+    from pathlib import Path
+
+    from lmgauge.scores.imports.log import LogFile
 
     frame = hasattr(files, "columns")
     paths = [] if frame else [files] if isinstance(files, PATHS) else files
@@ -97,13 +119,9 @@ def import_scores(
         raise UsageError(f"files are paths of what a program wrote, or a data frame, not {type(files).__name__}")
     if not isinstance(output, PATHS):
         raise UsageError(f"output is the path of a run folder, not {type(output).__name__}")
-    corpus = text_read(text, reading)
-    refuse_output(output, paths, corpus)
-    logged = [LogFile(Path("data frame"), pa.table(files))] if frame else [LogFile(Path(path)) for path in paths]
-    if logprob is None or isinstance(logprob, str):
-        return import_runs([open_logs(logged, program, log_unit, logprob)], os.fspath(output), corpus, name)[0]
-    if name:
-        raise UsageError("a name is of one model, and each column of several has its own: leave it out")
-    tables = zip(*(file.for_each(len(logprob)) for file in logged), strict=True)
-    each = [open_logs(files, program, log_unit, column) for column, files in zip(logprob, tables, strict=True)]
-    return Evaluations(tuple(import_runs(each, os.fspath(output), corpus)))
+    refuse_output(output, paths, text)
+    if not frame:
+        return [LogFile(Path(path)) for path in paths]
+    import pyarrow as pa
+
+    return [LogFile(Path("data frame"), pa.table(files))]

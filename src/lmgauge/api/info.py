@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lmgauge.api.inputs import PATHS, Model, PathLike, loaded, opened
+from lmgauge.api.inputs import PATHS, Model, loaded, opened
 from lmgauge.base.declaration import chosen, verb
 from lmgauge.base.display import Displayable
 from lmgauge.base.errors import UsageError
@@ -62,7 +62,7 @@ def info(what: Model, *, scoring: ScoringOptions = ScoringOptions(), **fields: A
     """Return what is in a model or in a run: `lmgauge info`.
 
     A model is a folder, an ARPA or GGUF file, a hub name, or the address of a server; a run is a folder that
-    `lmgauge eval -o` wrote.
+    `lmgauge eval -o` or `lmgauge import -o` wrote.
 
     Args:
         what: a model, or the path of a model or of a run folder.
@@ -85,11 +85,14 @@ def info(what: Model, *, scoring: ScoringOptions = ScoringOptions(), **fields: A
     """
     from lmgauge.base.files import local_path
     from lmgauge.evaluation.runs import EVALUATION_FILE
+    from lmgauge.tasks.items.table import is_items_folder, read_items
 
-    if isinstance(what, PATHS) and (local_path(what) / EVALUATION_FILE).exists():
+    of_items = isinstance(what, PATHS) and is_items_folder(local_path(what))
+    if isinstance(what, PATHS) and (of_items or (local_path(what) / EVALUATION_FILE).exists()):
         if chosen(scoring):
             raise UsageError(f"{os.fspath(what)} is a run; {chosen(scoring)[0].replace('_', '-')} is an option of models")
-        return Info("run", _of_run(what, opened(what, check_seal=False)))
+        content = read_items(what).to_dict() if of_items else _of_run(opened(what, check_seal=False))
+        return Info("run", {"path": os.fspath(what)} | content)
     return Info("model", _of_model(what, loaded(what, scoring)))
 
 
@@ -105,10 +108,9 @@ def _of_model(what: Model, model: LanguageModel) -> dict[str, Any]:
     return content | {"unk_probability": inside.unk_probability} if isinstance(inside, NgramModel) else content
 
 
-def _of_run(path: PathLike, run: Run) -> dict[str, Any]:
+def _of_run(run: Run) -> dict[str, Any]:
     numbers = dict(run.evaluation or {})
     return {
-        "path": os.fspath(path),
         "changed_since": run.broken_seal,
         **{name: value for name, value in numbers.items() if name != "group"},
         "settings": dict(run.settings),

@@ -60,11 +60,5 @@ def sample(
     from lmgauge.models.sampling import sample as draw
 
     return draw(
-        loaded(model, scoring),
-        count,
-        seed=seed,
-        temperature=temperature,
-        top_k=top_k,
-        max_tokens=max_tokens,
-        prompt=prompt,
+        loaded(model, scoring), count, seed=seed, temperature=temperature, top_k=top_k, max_tokens=max_tokens, prompt=prompt
     )

@@ -129,10 +129,7 @@ def compare(
 
 @verb
 def compare_recipes(
-    recipes: Mapping[str, Sequence[PathLike]],
-    *,
-    text: Text | None = None,
-    document: str | None = None,
+    recipes: Mapping[str, Sequence[PathLike]], *, text: Text | None = None, document: str | None = None
 ) -> RecipeComparisons:
     """Say whether recipes differ, from several runs of each: seeds are a second source of chance beside the text.
 
@@ -308,8 +305,7 @@ def audit(
         >>> audit(train("witten-bell", text), text, levels=["coverage", "causality"]).passed
         True
     """
-    from lmgauge.evaluation.audit import audit as of_model
-    from lmgauge.evaluation.audit import runs
+    from lmgauge.evaluation.audit import audit as audits
 
     stored = None if run is None else opened(run, check_seal=False)
     if stored is not None:
@@ -323,14 +319,14 @@ def audit(
         refuse_without_model(scoring, checks)
         if stored is None:
             raise UsageError("an audit needs a model and its text, or a run")
-        return runs.audit_run(stored, corpus, checks, overlap=overlap)
+        return audits.audit_run(stored, corpus, checks, overlap=overlap)
     if corpus is None:
         raise UsageError("an audit of a model needs a text" if run is None else f"{run}: the text it scored is not there")
     subject, path = loaded(model, scoring, corpus), os.fspath(model) if isinstance(model, PATHS) else None
     name = None if path is None or subject.served_by else os.path.basename(os.path.normpath(path)) or path
     again = None if path is None else partial(loaded, path, scoring, corpus)
-    result = of_model.audit(subject, corpus, checks, overlap=overlap, threads=threads, name=name, untouched=again)
-    return result if stored is None else runs.with_run(result, stored, corpus, checks, subject, threads)
+    result = audits.audit(subject, corpus, checks, overlap=overlap, threads=threads, name=name, untouched=again)
+    return result if stored is None else audits.with_run(result, stored, corpus, checks, subject, threads)
 
 
 def audit_run(run: PathLike, **options: Any) -> Audit:

@@ -126,13 +126,20 @@ Measure
     metavars: models=RUN|MODEL, output=DIR
   merge: Merge shards into one result.
     guesses: combine gather join reduce shard shards
-  import = import_scores: Import scores from another program.
+  import = import_scores [runs.import_logs]: Import scores from another program.
+    verbs: tasks.import_items
     show: unit field document given
-    without: group id keep html
+    hide: scale lower_is_better
+    without: keep html
+    metavars: scale=LOW,HIGH
   report [runs.report]: Make one page: the answer, charts, tables, and the text in color.
     guesses: dashboard html page plot view visualize
     show: text train document seed threads
     without: html tables
+  export [runs.export]: Write results in the forms of papers, the Hub and other programs.
+    guesses: hub latex publish share
+    without: json html
+    metavars: to=FORM, figures=NAME,NAME, names=NAME,NAME
   diagnose [runs.diagnose]: Show where a model fails.
     guesses: analyze errors
     show: text train only examples contexts seed threads context device
@@ -194,9 +201,9 @@ Corpora
 Compare
   compare [runs.compare]: Check whether results may be compared and whether their difference is real.
     guesses: bootstrap diff paired significance
-    verbs: compare_recipes decide cli.runs.check cli.runs.compared
+    verbs: compare_recipes decide tasks.compare_items cli.runs.check cli.runs.compared
     show: text train field document context device
-    hide: seed
+    hide: seed metric
     without: {OF_EVALUATION} id group given boundary keep
     metavars: runs=RUN...|TEXT..., output=FILE
   divergence [models_and_texts.divergence]: Measure how far models' predictions are from those of a base.
@@ -262,7 +269,7 @@ Tools
     without: html
     metavars: what=MODEL|RUN
   convert = api.convert.convert: Convert between ARPA files, binary files of KenLM, and model folders.
-    guesses: arpa export
+    guesses: arpa
     show: trie quantize
     without: json html
   calc [tools.calc]: Compute perplexity, cross-entropy and bits from the probabilities of events.

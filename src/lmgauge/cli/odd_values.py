@@ -128,6 +128,7 @@ PARSERS: dict[str, click.ParamType[Any]] = {
     "q": _LIST,
     "pairs": click.STRING,
     "recipes": click.STRING,
+    "score": click.STRING,
     "sample": Parsed("N|all", read_sample, "a number of documents such as 20000, or 'all'"),
     "to_size": Parsed("N", read_count),
     "words": Parsed("FILE", str),

@@ -1,4 +1,4 @@
-"""What `lmgauge report`, `diagnose`, `explore`, `compare` and `audit` do besides calling their verbs."""
+"""What `lmgauge report`, `export`, `diagnose`, `explore`, `compare` and `audit` do besides calling their verbs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from lmgauge.report.blocks import Document
 
 
+_OF_ITEMS = ("scale", "lower_is_better", "id", "group")
+
+
 def report(call: Call) -> None:
     """Write the page, print the answers on it, and say where it lies."""
     output = call["output"] or (None if call.as_json else "report.html")
@@ -29,6 +32,33 @@ def report(call: Call) -> None:
         from pathlib import Path
 
         say_where(Path(output), err=call.as_json)
+
+
+def import_logs(call: Call) -> None:
+    """Import log-probabilities or, where a score is named, scores of items."""
+    from lmgauge.api.import_scores import import_scores
+    from lmgauge.api.items import import_items
+
+    if call["score"]:
+        call.refuse(fields_of(import_scores) - fields_of(import_items), "is about log-probabilities: leave out --score")
+        call.answer(call(import_items))
+    else:
+        call.refuse({*_OF_ITEMS}, "is about scores of items: name one with --score")
+        call.answer(call(import_scores))
+
+
+def export(call: Call) -> None:
+    """Print the file, or say where the files lie."""
+    from lmgauge.base.escaping import for_output
+
+    files = call()
+    if call["output"] not in (None, "-"):
+        for path in files:
+            say(path, err=True)
+    elif len(files) > 1:
+        raise click.UsageError(f"--to {call['to']} makes {len(files)} files: name a folder for them (-o)")
+    else:
+        click.echo(for_output("".join(files.values())), nl=False)
 
 
 def diagnose(call: Call) -> None:
@@ -63,6 +93,7 @@ def compare(call: Call) -> None:
     from lmgauge.api.decide import decide
     from lmgauge.api.verdicts import compare as verb
     from lmgauge.api.verdicts import compare_recipes
+    from lmgauge.tasks.items.table import is_items_folder
 
     if call["target"] is not None:
         call.refuse(call.values.keys() - {"recipes", "target", "threads"}, "does not go with --target")
@@ -75,6 +106,11 @@ def compare(call: Call) -> None:
         call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")
         call.answer(call(compare_recipes, recipes=_by_name("--recipe", call["recipes"], "A=run1,run2,run3")))
         return
+    others = [run for run in call["runs"] if not is_items_folder(run)]
+    if len(others) < len(call["runs"]):
+        _compare_items(call, others)
+        return
+    call.refuse({"common"}, "is for runs of scores of items")
     if call["models"]:
         call.refuse(
             fields_of(verb, check, compared) - fields_of(decide) - {"runs"} | {"text"}, "is for RUNS, not for models"
@@ -94,6 +130,21 @@ def compare(call: Call) -> None:
         comparisons = call() if two is None else two.with_examples(call["examples"])
     call.answer(comparisons, lambda: call(compared, comparisons=comparisons), page)
     call(check, comparisons=comparisons)
+
+
+def _compare_items(call: Call, others: Sequence[str]) -> None:
+    """Print the comparison of runs of scores of items; with --strict exit with 1 unless they are of the same items."""
+    from lmgauge.api.items import compare_items
+    from lmgauge.report.items import blocks
+
+    if others:
+        raise click.UsageError(f"{others[0]} holds no scores of items, as other runs do: compare runs of one kind")
+    call.refuse(call.values.keys() - fields_of(compare_items) - {"strict", "details"}, "is not for runs of scores of items")
+    result = call(compare_items, common=call["common"] or call["strict"])
+    if call["strict"]:
+        result.require()
+    title = f"{result.score}: {', '.join(run.system for run in result.systems)}"
+    call.answer(result, lambda: blocks(result, details=call["details"]), (title, None))
 
 
 def compared(*, comparisons: Comparisons, details: bool | None = None) -> Document:

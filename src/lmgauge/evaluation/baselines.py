@@ -237,10 +237,7 @@ def of_run(run: Run, corpus: Corpus) -> tuple[Evaluation, list[Paired]]:
 
 
 def ladder_of(
-    measured: Sequence[MeasuredRung],
-    compressed: Iterable[Baseline],
-    training: TextReport,
-    scored: TextReport,
+    measured: Sequence[MeasuredRung], compressed: Iterable[Baseline], training: TextReport, scored: TextReport
 ) -> Ladder:
     """Put rungs in order, and test neighbors."""
     # -> the rungs, in bits per byte of the test text, the fewest bits first.

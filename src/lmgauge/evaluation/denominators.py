@@ -18,10 +18,7 @@ Block = TypeVar("Block", Segments, Segments | None)
 UNSPACED = "[\u0e00-\u0eff\u1000-\u107f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0002ffff]"
 """Characters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, as a class of regular expressions."""
 _LEADS = np.array(
-    [
-        *(0xE0B8, 0xE0BC, 0xE180, 0xE182, 0xE19E, 0xE1A0, 0xE381),
-        *(0xE384, 0xE390, 0xEA00, 0xEFA4, 0xEFAC, 0xF0A0, 0xF0B0),
-    ]
+    [*(0xE0B8, 0xE0BC, 0xE180, 0xE182, 0xE19E, 0xE1A0, 0xE381), *(0xE384, 0xE390, 0xEA00, 0xEFA4, 0xEFAC, 0xF0A0, 0xF0B0)]
 )
 """The same by the first two bytes of UTF-8: from each first to the one behind it."""
 

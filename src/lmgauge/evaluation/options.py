@@ -75,7 +75,7 @@ class Outputs:
         if self.columns and self.output is None and self.per_token is None:
             raise UsageError("columns fill rows: name where they go, a run folder (-o) or a file for rows (--per-token)")
         if self.columns:
-            from lmgauge.scores.distributions.columns import reductions_named
+            from lmgauge.scores.distributions.reduce import reductions_named
 
             reductions_named(self.columns)
 

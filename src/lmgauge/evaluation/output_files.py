@@ -27,8 +27,8 @@ from lmgauge.text.segments import Segments
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lmgauge.evaluation.words.merging import Units
     from lmgauge.evaluation.words.rows import WordRows, WordSettings
-    from lmgauge.evaluation.words.units import Units
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
@@ -181,7 +181,7 @@ def evaluated(
             scored[i], own = WordRows.of_model(model, words, origin, outputs.columns)
             rows.append(own)
     elif outputs.columns:
-        from lmgauge.scores.distributions.columns import WithColumns
+        from lmgauge.scores.distributions.reduce import WithColumns
 
         scored = [WithColumns(model, outputs.columns) for model in models]
     with ExitStack() as stack:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.progress import say_progress
 from lmgauge.base.result_list import plain_values
+from lmgauge.evaluation.audit.audit import why_not_about
 from lmgauge.evaluation.audit.checks import Audit
-from lmgauge.evaluation.audit.runs import why_not_about
 from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS
 from lmgauge.evaluation.comparison.compare import compare
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons

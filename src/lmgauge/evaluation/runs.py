@@ -88,6 +88,9 @@ def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str
         if not needed.exists():
             if (folder / "config.json").exists():
                 raise InputError(f"{folder} is a model: score a text with it first: `lmgauge eval -m {folder} TEXT -o RUN`")
+            if (folder / "items.parquet").exists():
+                what = "holds scores of the items of a task, without a text: `lmgauge compare` compares such runs"
+                raise InputError(f"{folder}: {what}; `lmgauge info` shows what is in one")
             if runs := sorted(str(file.parent) for file in folder.glob(f"*/{EVALUATION_FILE}")):
                 raise InputError(f"{folder} is not a run: name the runs in it: {' '.join(runs)}")
             raise InputError(

@@ -296,12 +296,7 @@ def draw_samples(sizes: Sizes, seed: int, wanted: int) -> NDArray[np.uint8]:
 
 
 def train_models(
-    settings: SelectionSettings,
-    in_domain: Corpus,
-    pool: Corpus,
-    sizes: Sizes,
-    *,
-    threads: int | None = None,
+    settings: SelectionSettings, in_domain: Corpus, pool: Corpus, sizes: Sizes, *, threads: int | None = None
 ) -> SelectionModels:
     """Return the models that score documents."""
     # sizes: uint32 [documents], bytes of each.

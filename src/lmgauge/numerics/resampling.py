@@ -30,13 +30,7 @@ from lmgauge.base.errors import UsageError
 from lmgauge.base.option_numbers import MOST, check_whole
 from lmgauge.base.threads import run_ranges, thread_count
 from lmgauge.numerics.exact import Floats
-from lmgauge.numerics.intervals import (
-    BOOTSTRAP,
-    LEVEL,
-    Interval,
-    Spread,
-    spread_of,
-)
+from lmgauge.numerics.intervals import BOOTSTRAP, LEVEL, Interval, Spread, spread_of
 
 # -----------------------------------------------------------------------------------------------------------------------
 # Sums of statistics by unit and by code, of segments that come in parts: what is resampled, swapped or left out.

@@ -14,7 +14,8 @@ from lmgauge.report.formats import in_words, number, percent
 
 if TYPE_CHECKING:
     from lmgauge.api.doctor import Checkup, Library
-    from lmgauge.api.sharding.shards import FinishedShard
+    from lmgauge.api.sharding.evaluation import FinishedShard
+    from lmgauge.tasks.items.table import ItemScores
     from lmgauge.text.split import SplitText
 
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -34,6 +35,11 @@ def blocks(content: Mapping[str, Any]) -> doc.Document:
     from lmgauge.report.models import training_charts  # it needs NumPy, which `doctor` may find broken
 
     return (doc.Lines(tuple(pairs)), *training_charts(history))
+
+
+def item_blocks(scores: ItemScores) -> doc.Document:
+    """Return a line for each thing that is known of a run of scores of items."""
+    return blocks(scores.to_dict())
 
 
 def _history(content: Mapping[str, Any]) -> list[Mapping[str, float]]:

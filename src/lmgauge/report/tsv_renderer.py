@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import assert_never
 
 from lmgauge.base.escaping import readable
@@ -75,14 +75,24 @@ def _as_markdown(table: doc.Table) -> Iterator[str]:
 
 
 def _as_latex(table: doc.Table) -> Iterator[str]:
-    # For the package booktabs.
-    heads, *rows = (" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in _texts(table))
     if table.title:
         yield f"% {readable(table.title)}"
-    yield f"\\begin{{tabular}}{{{''.join(column.align[0] for column in _shown(table))}}}\n\\toprule"
-    if any(column.title for column in _shown(table)):
-        yield f"{heads}\n\\midrule"
-    yield from (re.sub(r"(?<!\S)-(?=[\d$])", "$-$", row) for row in rows)
+    yield from latex_lines([*_texts(table)], "".join(column.align[0] for column in _shown(table)))
+
+
+def latex_lines(texts: Sequence[Sequence[str]], align: str, bold: Container[tuple[int, int]] = ()) -> Iterator[str]:
+    """Yield the lines of a table for LaTeX's package booktabs: its titles, if it has some, and its rows."""
+    # bold: rows, counted from 0, and columns of the cells in bold.
+    yield f"\\begin{{tabular}}{{{align}}}\n\\toprule"
+    for row, cells in enumerate(texts, -1):
+        shown = [cell.translate(_LATEX) for cell in cells]
+        if row >= 0:
+            shown = [re.sub(r"(?<!\S)-(?=[\d$])", "$-$", cell) for cell in shown]
+            shown = [f"\\textbf{{{cell}}}" if (row, i) in bold else cell for i, cell in enumerate(shown)]
+        # The empty group keeps a row that begins with [ or * from being an option of the line above it.
+        line = "{}" * shown[0].startswith(("[", "*")) + " & ".join(shown) + r" \\"
+        if any(cells) or row >= 0:
+            yield line if row >= 0 else f"{line}\n\\midrule"
     yield "\\bottomrule\n\\end{tabular}"
 
 

@@ -10,13 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lmgauge.base.choices import (
-    Boundary,
-    CacheFormat,
-    FirstToken,
-    ProtocolName,
-    SegmentEnd,
-)
+from lmgauge.base.choices import Boundary, CacheFormat, FirstToken, ProtocolName, SegmentEnd
 
 # -----------------------------------------------------------------------------------------------------------------------
 # Whose rules a figure follows: what other programs do to a text before they print a perplexity, in one table.

@@ -1,5 +1,7 @@
 """Scores of tasks: the names."""
 
+from lmgauge.api.items import compare_items as compare_items
+from lmgauge.api.items import import_items as import_items
 from lmgauge.api.task_metrics import bleu as bleu
 from lmgauge.api.task_metrics import cer as cer
 from lmgauge.api.task_metrics import chrf as chrf
@@ -16,6 +18,8 @@ from lmgauge.tasks.alignment import align as align
 from lmgauge.tasks.comparison import Systems as Systems
 from lmgauge.tasks.correlation import Correlation as Correlation
 from lmgauge.tasks.correlation import correlate as correlate
+from lmgauge.tasks.items.table import ItemRuns as ItemRuns
+from lmgauge.tasks.items.table import ItemScores as ItemScores
 from lmgauge.tasks.metrics.bleu import BLEU as BLEU
 from lmgauge.tasks.metrics.chrf import ChrF as ChrF
 from lmgauge.tasks.metrics.error_rates import CER as CER

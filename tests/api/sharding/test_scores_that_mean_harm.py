@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge.api.sharding.evaluation import NO_STRINGS, ScoredPiece
-from lmgauge.api.sharding.shards import PARTS_FILE, read_record
+from lmgauge.api.sharding.evaluation import NO_STRINGS, PARTS_FILE, ScoredPiece, read_record
 from lmgauge.base.errors import LmgaugeError
 from lmgauge.scores import ScoreBatch, TokenStrings
 from lmgauge.work.manifest import write_manifest

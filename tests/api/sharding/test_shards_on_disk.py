@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lmgauge
-from lmgauge.api.sharding.shards import find_records, read_record
+from lmgauge.api.sharding.evaluation import find_records, read_record
 from lmgauge.base.errors import InputError, LmgaugeError, UsageError
 from lmgauge.base.files import file_sha256
 from lmgauge.work.manifest import content_fingerprint

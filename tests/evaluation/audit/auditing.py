@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lmgauge.evaluation.audit import audit as of_model
-from lmgauge.evaluation.audit import runs
+from lmgauge.evaluation.audit import audit as audits
 from lmgauge.evaluation.audit.audit import OverlapSource
 from lmgauge.evaluation.audit.checks import Audit
 from lmgauge.evaluation.audit.compression import Decoded
@@ -27,12 +26,12 @@ def audit(
     **settings: Any,
 ) -> Audit:
     """Audit a model with `AuditSettings(**settings)`."""
-    return of_model.audit(completed(model), corpus, AuditSettings(**settings), overlap=overlap, threads=threads, name=name)
+    return audits.audit(completed(model), corpus, AuditSettings(**settings), overlap=overlap, threads=threads, name=name)
 
 
 def audit_run(run: Run, corpus: Corpus | None, *, overlap: OverlapSource | None = None, **settings: Any) -> Audit:
     """Audit a run with `AuditSettings(**settings)`."""
-    return runs.audit_run(run, corpus, AuditSettings(**settings), overlap=overlap)
+    return audits.audit_run(run, corpus, AuditSettings(**settings), overlap=overlap)
 
 
 def events_of(decoded: Sequence[Decoded]) -> list[list[int]]:

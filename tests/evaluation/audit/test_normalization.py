@@ -318,7 +318,7 @@ def test_words_without_end_are_no_code(model: SpelledModel) -> None:
 
 
 def test_a_run_of_a_spelled_model(model: SpelledModel, tmp_path: Path) -> None:
-    from lmgauge.evaluation.audit.runs import audit_run, check_model_of_run
+    from lmgauge.evaluation.audit.audit import audit_run, check_model_of_run
     from lmgauge.evaluation.runs import open_run
 
     (tmp_path / "test.txt").write_text("\n".join(TEST) + "\n", encoding="utf-8")

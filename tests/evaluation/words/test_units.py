@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lmgauge.evaluation.words.units import Units, WordFrequencies, at_white_space, bare, words_of
+from lmgauge.evaluation.words.merging import Units, WordFrequencies, at_white_space, bare, words_of
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer

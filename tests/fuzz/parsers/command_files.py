@@ -8,7 +8,7 @@ from pathlib import Path
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.api.sharding.shards import PARTS_FILE, RECORD_FILE
+from lmgauge.api.sharding.evaluation import PARTS_FILE, RECORD_FILE
 from lmgauge.base.files import file_sha256
 from lmgauge.base.json_text import to_json
 from lmgauge.work.manifest import content_fingerprint

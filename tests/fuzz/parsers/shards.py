@@ -14,7 +14,7 @@ import zstandard
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.api.sharding.shards import PARTS_FILE, RECORD_FILE
+from lmgauge.api.sharding.evaluation import PARTS_FILE, RECORD_FILE
 from lmgauge.base.files import file_sha256
 from lmgauge.work.manifest import content_fingerprint
 from tests.fuzz.mutations import changed, changed_value

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from lmgauge.models.training import validation
+from lmgauge.models.training import loop
+from lmgauge.models.training.loop import perplexity_of, validate
 from lmgauge.models.training.networks import build_model
 from lmgauge.models.training.settings import NeuralTrainingSettings, preset_settings
-from lmgauge.models.training.validation import perplexity_of, validate
 
 SIZE = 20
 
@@ -47,7 +47,7 @@ def plainly(model: Any, ids: list[int], context: str, window: int | None) -> flo
 @pytest.mark.parametrize("context", ["stream", "sentence"])
 @pytest.mark.parametrize("kind", ["ffnn", "rnn", "lstm", "gru", "transformer"])
 def test_it_is_the_sum_of_single_predictions(kind: str, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validation, "_STREAM_WINDOW", 10)
+    monkeypatch.setattr(loop, "_STREAM_WINDOW", 10)
     chosen = settings(kind, context)
     torch.manual_seed(1)
     model = build_model(chosen, SIZE).train()

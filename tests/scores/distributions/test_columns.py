@@ -13,7 +13,7 @@ import pytest
 import lmgauge
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.scores import read_scores
-from lmgauge.scores.distributions.columns import WithColumns, reductions_named
+from lmgauge.scores.distributions.reduce import WithColumns, reductions_named
 from lmgauge.scores.distributions.reductions import Entropy, TopK
 from lmgauge.text.documents import Corpus
 from lmgauge.text.vocabulary import BOS, EOS

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge.scores.distributions.columns import TokenEdges, WithColumns, WordBoundaries
+from lmgauge.scores.distributions.reduce import TokenEdges, WithColumns, WordBoundaries
 from lmgauge.scores.distributions.reductions import Entropy
 from lmgauge.text.documents import Corpus
 from lmgauge.text.vocabulary import BOS, EOS

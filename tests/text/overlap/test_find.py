@@ -19,7 +19,7 @@ from tests.text.overlap.finding import find_overlap
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.find import Overlap, write_clean
-from lmgauge.text.overlap.normalization import fold
+from lmgauge.text.overlap.token_stream import fold
 
 # Few and short words, some white space in odd places: runs repeat, overlap themselves and end everywhere.
 WORDS = st.sampled_from(["a", "b", "a", "c", "<unk>", "日本"])

@@ -14,7 +14,7 @@ from lmgauge.base.errors import InputError
 from lmgauge.base.escaping import visible
 from lmgauge.base.files import digest
 from lmgauge.base.remote.addresses import PATHS, PathLike
-from lmgauge.evaluation.words.units import Units
+from lmgauge.evaluation.words.merging import Units
 from lmgauge.records.sources import table_rows
 from lmgauge.text.segments import Segments, is_character_start, is_white_space
 

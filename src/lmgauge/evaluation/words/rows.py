@@ -16,14 +16,13 @@ from lmgauge.base.result_list import Tabled, pandas_module, plain_values
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.options import with_kept
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.words.merging import BOUNDARY, ENTROPY, Merged, merge
+from lmgauge.evaluation.words.merging import BOUNDARY, ENTROPY, Merged, Units, WordFrequencies, merge, strings_of, words_of
 from lmgauge.evaluation.words.regions import Regions
-from lmgauge.evaluation.words.units import Units, WordFrequencies, strings_of, words_of
 from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import ScoreBatch
 from lmgauge.scores.distributions.blocks import why_not_whole
-from lmgauge.scores.distributions.columns import WithColumns
+from lmgauge.scores.distributions.reduce import WithColumns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +44,7 @@ MARKINGS = {
     "stored": "surprisal_corrected is minus log2 of a word probability; surprisal is too where they are equal",
     "none": "no token of it has white space, so it does not predict where words end, and both figures are equal",
 }
-"""What is a probability, by what a tokenizer does with white space (see `lmgauge.scores.distributions.columns`)."""
+"""What is a probability, by what a tokenizer does with white space (see `lmgauge.scores.distributions.reduce`)."""
 
 _NOTES = {
     "shared": "surprisal_corrected is missing for {}, which share a token with what is next to them (it counts whole for "

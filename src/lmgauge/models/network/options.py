@@ -10,15 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from lmgauge.base.choices import (
-    CacheFormat,
-    FirstToken,
-    NormalizerName,
-    Precision,
-    ProtocolName,
-    ReservedPolicy,
-    SegmentEnd,
-)
+from lmgauge.base.choices import CacheFormat, FirstToken, NormalizerName, Precision, ProtocolName, ReservedPolicy, SegmentEnd
 from lmgauge.base.declaration import settings
 from lmgauge.base.errors import UsageError
 from lmgauge.base.option_numbers import Count, check_whole

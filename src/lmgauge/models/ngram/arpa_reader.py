@@ -429,8 +429,7 @@ def read_pieces(reader: ArpaReader, order: int, count: int) -> Iterator[_Section
             yield p[:lines], b[:lines], data, starts[: lines * order], ends[: lines * order]
         elif rows or not reader.fill():
             raise reader.fail(
-                f"section \\{order}-grams: ends {left:,} lines before the {count:,} its header promises",
-                reader.line + 1,
+                f"section \\{order}-grams: ends {left:,} lines before the {count:,} its header promises", reader.line + 1
             )
         reader.at += consumed
         reader.line += lines

@@ -39,11 +39,7 @@ def build_model(settings: NeuralTrainingSettings, vocabulary_size: int) -> Any:
         dropout: dict[str, Any] = dict.fromkeys(("embd_pdrop", "attn_pdrop", "resid_pdrop"), settings.dropout)
         config = GPT2Config(n_positions=settings.steps, n_inner=settings.hidden_size, **sizes, **dropout, **common)
         return GPT2LMHeadModel(config)
-    common |= {
-        "embedding_size": settings.embedding_size,
-        "hidden_size": settings.hidden_size,
-        "dropout": settings.dropout,
-    }
+    common |= {"embedding_size": settings.embedding_size, "hidden_size": settings.hidden_size, "dropout": settings.dropout}
     if settings.kind == "ffnn":
         return FeedForwardForCausalLM(
             FeedForwardConfig(order=settings.order, direct_connections=settings.direct_connections, **common)

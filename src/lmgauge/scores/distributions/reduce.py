@@ -1,28 +1,43 @@
-"""The engine of whole distributions: a model, a text, and what to keep of the distribution at every event."""
+"""The engine of whole distributions: a model, a text, and what to keep of the distribution at every event; and the columns
+of the score table that need them, by the names people ask for them with.
+
+`word_boundary` is the probability that a word begins or the text ends at an event: it makes sums of pieces probabilities of
+words. A tokenizer that puts the space before a word leaves it to the next token to say that the word has ended: the pieces
+of "cat" are also the first ones of "catalog". Pimentel & Meister (2024, arXiv 2406.14561) and Oh & Schuler (2024, arXiv
+2406.10851) give the repair: p(word | c) = p(pieces | c) B(c word) / B(c), B the mass of all that may come where a word has
+ended.
+"""
 
 # Two models are walked together, whatever sizes their tiles have.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import tee
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.base.choices import DISTRIBUTION_COLUMNS
+from lmgauge.base.errors import UsageError
 from lmgauge.base.threads import map_in_order, thread_count
-from lmgauge.scores import ScoreBatch
+from lmgauge.scores import ScoreBatch, score_in_pieces
 from lmgauge.scores.distributions.blocks import BlockDistributions, Events, distributions_of
-from lmgauge.scores.distributions.reductions import Columns, PairReduction, Reduction
+from lmgauge.scores.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
 from lmgauge.scores.distributions.tile import Tile
 from lmgauge.scores.scoring import different_events, with_same_events
+from lmgauge.text.segments import is_white_space
+from lmgauge.text.tokens import TokenUnit, token_bytes
+from lmgauge.text.vocabulary import EOS
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.segments import Segments
+
 
 LOGPROB = "logprob"
 _Seen = TypeVar("_Seen")
@@ -167,3 +182,138 @@ def joined(
         for name, values in part.items():
             columns.setdefault(name, []).append(values)
     return {name: np.concatenate(values) for name, values in columns.items()} or dict(work(nothing))
+
+
+_NAMED: dict[str, Reduction] = {"entropy": Entropy(), "rank": Rank(), "moments": Moments(), "mass": Mass()}
+_MOST = 1000
+
+
+def reductions_named(names: Sequence[str]) -> list[Reduction]:
+    """Return the reductions that fill columns."""
+    # names: `entropy`, `rank`, `moments`, `mass`, and `topN` with a number in place of N, such as `top10`.
+    # reductions_named(["entropy", "top5"]) -> [Entropy(), TopK(k=5)]
+    return [_NAMED.get(name) or _top(name) for name in dict.fromkeys(names)]
+
+
+def _top(name: str) -> Reduction:
+    top = re.fullmatch(r"top([1-9][0-9]{0,3})", name)
+    if top is None or int(top[1]) > _MOST:
+        raise UsageError(
+            f"column {name!r} is not known; choose from {', '.join(DISTRIBUTION_COLUMNS)} (N: 1 to {_MOST:,}, as in top10)"
+        )
+    return TopK(int(top[1]))
+
+
+Marking = Literal["before", "after", "apart", "whole", "none"]
+"""Where the white space is that words are known by: in the token of the word behind it, or of the one before it, in a token
+of its own; tokens are whole words; or no token has any."""
+
+BOUNDARY = "word_boundary"
+_OPENING = "_opening"
+
+
+@dataclass(frozen=True)
+class TokenEdges:
+    """Which tokens begin or end with white space (ASCII), by the bytes that they stand for."""
+
+    # TokenEdges.of([b"the", b" cat", b" sat"], "subword").marking -> 'before'
+
+    begins: NDArray[np.bool_]  # bool [vocabulary]
+    ends: NDArray[np.bool_]  # bool [vocabulary]
+    marking: Marking  # what the tokenizer does with white space
+
+    @classmethod
+    def of(cls, spelled: Sequence[bytes], unit: TokenUnit) -> TokenEdges:
+        """Return the edges of tokens."""
+        # spelled: the bytes of each token, [vocabulary].
+        edges = [(piece[:1] in _EACH_WHITE, piece[-1:] in _EACH_WHITE, bool(piece.strip(_WHITE))) for piece in spelled]
+        begins, ends, mixed = np.array(edges, bool).reshape(-1, 3).T.copy()
+        if unit == "word":
+            return cls(begins, ends, "whole")
+        marking: Marking = "after" if (ends & mixed).any() else "apart" if begins.any() else "none"
+        if (begins & mixed).any():  # also where some tokens end with it: words still end with the token behind them
+            marking = "before"
+        return cls(begins, ends, marking)
+
+
+_WHITE = b" \t\n\v\f\r"
+_EACH_WHITE = frozenset(bytes([byte]) for byte in _WHITE)
+
+
+class WordBoundaries:
+    """Fills the columns `entropy` and `word_boundary` of a model's score table."""
+
+    # `word_boundary` is the probability, at the place of an event, of all that may come where a word has ended: of the
+    # tokens that begin with white space, and of the end. It is 1 where that is settled already: after white space, and for
+    # tokens that are words. Where the text begins without white space, its words need none either: there it is the
+    # probability of the tokens that do not begin with it, and of the end (Pimentel & Meister's rule for the first word).
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._edges = TokenEdges.of(token_bytes(model.tokenizer, model.vocabulary.tokens), model.tokenizer.unit)
+        self._runs_on = model.context_policy.runs_on
+        self.marking = self._edges.marking
+        self.reductions: tuple[Reduction, ...] = (Entropy(),)
+        if self.marking not in ("whole", "none"):
+            after_word, at_start = self._edges.begins.copy(), ~self._edges.begins
+            after_word[EOS] = at_start[EOS] = True
+            chosen = ((after_word, BOUNDARY), (at_start, _OPENING))
+            self.reductions += tuple(Mass(tuple(np.flatnonzero(flags).tolist()), name) for flags, name in chosen)
+
+    def fill(self, blocks: Iterable[Segments], batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
+        """Yield batches with the column `word_boundary`."""
+        last = EOS
+        for block, batch in zip(blocks, batches, strict=True):
+            columns = dict(batch.extra)
+            opening, boundary = columns.pop(_OPENING, None), columns.pop(BOUNDARY, np.ones(len(batch)))
+            if opening is not None and len(batch):
+                before, inside = self._before(block, batch, last)
+                starts = ~inside & ~self._edges.begins[batch.token_ids]
+                boundary = np.where(before, 1.0, np.where(starts, opening, boundary))
+                last = int(batch.token_ids[-1])
+            yield replace(batch, extra={**columns, BOUNDARY: boundary})
+
+    def _before(self, block: Segments, batch: ScoreBatch, last: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        # Of each row if white space is right before it, and if any text of its context is, both bool [n].
+        previous = np.concatenate(([last], batch.token_ids[:-1])).astype(np.int64)
+        white, inside = self._edges.ends[previous], previous != EOS
+        scored = batch.segment_events > 0
+        firsts, segments = (np.cumsum(batch.segment_events) - batch.segment_events)[scored], batch.segments[scored]
+        if not self._runs_on:
+            white[firsts] = inside[firsts] = False
+        if block.given_starts is not None:
+            starts = block.starts[segments - block.first]
+            shown = starts > block.given_starts[segments - block.first]
+            firsts, starts = firsts[shown], starts[shown]
+            # A token that begins with white space has taken that of the given text, if there was any.
+            white[firsts] = is_white_space(block.data[starts - 1]) & ~self._edges.begins[batch.token_ids[firsts]]
+            inside[firsts] = True
+        return white, inside
+
+
+class WithColumns:
+    """A model whose score tables have more columns; in all else it is the model."""
+
+    def __init__(self, model: LanguageModel, names: Sequence[str] = (), *, word_boundaries: bool = False) -> None:
+        self._model, self._reductions = model, reductions_named(names)
+        self._boundaries = WordBoundaries(model) if word_boundaries else None
+        if self._boundaries is not None:
+            self._reductions += [one for one in self._boundaries.reductions if one not in self._reductions]
+
+    @property
+    def word_marking(self) -> Marking | None:
+        """Return what the tokenizer does with white space, where `word_boundaries` are filled; else None."""
+        return None if self._boundaries is None else self._boundaries.marking
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """Yield the batches of the model, a row for each token, with the columns; arguments as of its own `score`."""
+        blocks, scored = tee(segments)
+        reduced = partial(reduce, self._model, reductions=self._reductions, spans=spans, threads=threads)
+        batches = score_in_pieces(reduced, scored) if self._model.scores_in_units else reduced(scored)
+        return batches if self._boundaries is None else self._boundaries.fill(blocks, batches)
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """Return the batch of one block, a row for each token, with the columns; arguments as of its own `score_block`."""
+        return next(self.score([block], spans=spans, threads=1))

@@ -12,7 +12,7 @@ from typing import Any
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.option_numbers import shown
-from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, NoLogprobsError, ProgramOutput
 
 
 def recognizes(head: bytes) -> bool:
@@ -53,7 +53,7 @@ def _strings(request: Any, where: str) -> list[str]:
     if isinstance(texts, str):
         texts = [texts]
     if not isinstance(texts, list) or not 1 <= len(texts) <= 2 or not all(isinstance(text, str) for text in texts):
-        raise InputError(
+        raise NoLogprobsError(
             f"{where}: a request is {shown(texts)}, not a text to score: only loglikelihood and loglikelihood_rolling tasks "
             "have log-probabilities"
         )

@@ -153,6 +153,10 @@ def _parsed(text: str | bytes, where: str) -> Any:
         raise InputError(f"{where}: is not JSON: {error}") from error
 
 
+class NoLogprobsError(InputError):
+    """Raised for what has no log-probabilities; it may have scores of a task."""
+
+
 class LoggedSegment(NamedTuple):
     """What a program wrote of one segment, and where that lies in the text once it is laid there."""
 

@@ -13,7 +13,7 @@ from lmgauge.base.escaping import first_few
 from lmgauge.base.plugins import Plugins
 from lmgauge.records.formats import format_of
 from lmgauge.scores.imports.frames import is_table
-from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, ProgramOutput
+from lmgauge.scores.imports.log import Log, LogFile, LoggedSegment, NoLogprobsError, ProgramOutput
 
 IMPORTERS = Plugins(
     "importers",
@@ -93,9 +93,10 @@ def _recognized(file: LogFile) -> str:
     if names and format_of(file.path) != "text":
         raise InputError(
             f"{file.path}: is a table with the columns {first_few(names)}; name those with the log-probabilities of tokens: "
-            f"lmgauge import {file.path} --logprob COLUMN --logprob COLUMN --log-unit nats -o RUNS"
+            f"lmgauge import {file.path} --logprob COLUMN --logprob COLUMN --log-unit nats -o RUNS; "
+            "or one with scores of items: --score COLUMN"
         )
-    raise InputError(
+    raise NoLogprobsError(
         f"{file.path}: is not output that lmgauge knows ({', '.join(PROGRAMS)}); name the program with --program, or "
         "write a score table (JSON lines with segment and logprob)"
     )

@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lmgauge.base.decoding import decode
+from lmgauge.base.display import Displayable
 from lmgauge.base.errors import InputError
+from lmgauge.base.escaping import counted
 from lmgauge.base.files import writing_directory
 from lmgauge.base.json_text import from_json
+from lmgauge.base.result_list import ResultList
 from lmgauge.numerics.exact import Floats, Ints
 from lmgauge.records.parquet_files import open_parquet
 
 ITEMS_FILE = "items.parquet"
 _KEY = b"lmgauge.items"
+_STRINGS = ("item", "subset", "cluster", "prompt", "content")
 
 
 @dataclass(frozen=True)
@@ -35,31 +41,94 @@ class ItemsOrigin:
     notes: tuple[str, ...] = ()  # what a reader must know of how they were read
 
 
-@dataclass(frozen=True, eq=False)
-class ItemScores:
-    """The scores of one model on items; an item that was tried several times has several rows."""
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemScores(Displayable):
+    """The scores of one model on items; an item that was tried several times has several rows.
+
+    Attributes:
+        origin: where they come from: model, score, program, files, range, notes.
+        item: [rows], its id, unique within its subset.
+        score: float64 [rows], finite.
+        sample: int64 [rows], 0, 1, ... of the rows of an item, in the log's order.
+        subset: [rows], task, subject or split that the item is of; "" where there are none.
+        cluster: [rows], what makes items depend on each other (passage, template); "" where nothing is known.
+        prompt: [rows], hex digest of what the model was asked, few-shot examples and chat template included; "" where the
+            log does not say it.
+        content: [rows], hex digest of the item as the task has it, the same for all prompts; "" or nothing where the log
+            does not say it.
+
+    Example:
+        >>> import lmgauge, numpy as np
+        >>> from lmgauge.tasks.items.table import ItemsOrigin
+        >>> blank = ["", "", ""]  # "b" was tried twice
+        >>> origin, scores, samples = ItemsOrigin("m", "acc", "columns"), np.array([1.0, 0, 1]), np.array([0, 0, 1])
+        >>> lmgauge.tasks.ItemScores(origin, ["a", "b", "b"], scores, samples, blank, blank, blank).mean
+        0.75
+    """
 
     origin: ItemsOrigin
-    item: Sequence[str]  # [rows], its id, unique within its subset
-    score: Floats  # float64 [rows], finite
-    sample: Ints  # int64 [rows], 0, 1, ... of the rows of an item, in the log's order
-    subset: Sequence[str]  # [rows], task, subject or split that the item is of; "" where there are none
-    cluster: Sequence[str]  # [rows], what makes items depend on each other (passage, template); "" where nothing is known
-    prompt: Sequence[str]  # [rows], hex digest of what the model was asked; "" where the log does not say it
+    item: Sequence[str]
+    score: Floats
+    sample: Ints
+    subset: Sequence[str]
+    cluster: Sequence[str]
+    prompt: Sequence[str]
+    content: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.score)
+
+    @cached_property
+    def codes(self) -> Ints:
+        """Return the number of the item of each row, int64 [rows], counted in the order in which they come."""
+        numbers: dict[tuple[str, str], int] = {}
+        rows = zip(self.subset, self.item, strict=True)
+        return np.fromiter((numbers.setdefault(key, len(numbers)) for key in rows), np.int64, len(self))
+
+    @property
+    def mean(self) -> float:
+        """Return the mean over items of the mean over the samples of each."""
+        return float(np.mean(np.bincount(self.codes, self.score) / np.bincount(self.codes)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return where the scores come from, how many there are, and their mean."""
+        about = asdict(self.origin) | {"files": list(self.origin.files)}
+        notes = list(about.pop("notes"))
+        counts = {"items": self.codes.max(initial=-1).item() + 1, "scores": len(self)}
+        counts |= {f"{name}s": len({*getattr(self, name)} - {""}) for name in ("subset", "cluster")}
+        return about | {"mean": self.mean} | counts | {"notes": notes}
+
+    def _in_brief(self) -> str:
+        return f"{self.origin.model}: {self.origin.score} {self.mean:.4f}, {counted(len(self), 'score')}"
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Write the run folder."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        names = ("item", "score", "sample", "subset", "cluster", "prompt")
-        table = pa.table({name: getattr(self, name) for name in names})
-        about = json.dumps({name: getattr(self.origin, name) for name in self.origin.__dataclass_fields__})
+        columns = {name: getattr(self, name) for name in ("score", "sample", *_STRINGS)}
+        table = pa.table(columns | {"content": self.content or [""] * len(self)})
+        about = json.dumps(asdict(self.origin))
         with writing_directory(folder, is_ours=is_items_folder) as made:
             pq.write_table(table.replace_schema_metadata({_KEY: about}), made / ITEMS_FILE, compression="zstd")
+
+
+class ItemRuns(ResultList[ItemScores]):
+    """Runs of scores of items, one a model or a score of a log.
+
+    Example:
+        >>> import lmgauge, pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table = pathlib.Path(folder, "two.csv")
+        ...     _ = table.write_text("item,a,b\\n1,1,0\\n2,1,1\\n", encoding="utf-8")
+        ...     runs = lmgauge.tasks.import_items(table, f"{folder}/runs", score=["a", "b"])
+        >>> [run.mean for run in runs]
+        [1.0, 0.5]
+    """
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each run: where it comes from, counts, and its mean."""
+        return [run.to_dict() for run in self]
 
 
 def is_items_folder(path: str | os.PathLike[str]) -> bool:
@@ -79,6 +148,6 @@ def read_items(folder: str | os.PathLike[str]) -> ItemScores:
     if about is None:
         raise InputError(f"{path}: is not a table of scores of items that lmgauge wrote; import the log again")
     origin = decode(from_json(about), ItemsOrigin, path, "what scores of items say of themselves", "import the log again")
-    strings = {name: table[name].to_pylist() for name in ("item", "subset", "cluster", "prompt")}
+    strings = {name: table[name].to_pylist() for name in _STRINGS}
     score, sample = (np.asarray(table[name].to_numpy(), kind) for name, kind in (("score", float), ("sample", np.int64)))
     return ItemScores(origin, score=score, sample=sample, **strings)

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from tests.models.network.gguf.gguf_files import byte_level_vocabulary, sentencepiece_vocabulary, write_gguf
 
 from lmgauge.base.errors import ModelFileError
-from lmgauge.models.network.gguf.network import GgufNetwork
-from lmgauge.models.network.gguf.tokens import (
+from lmgauge.models.network.gguf.model import (
     GgufTokenizer,
     chat_template,
     distinct_names,
     gguf_tokens,
     tokenizer_digest,
 )
+from lmgauge.models.network.gguf.network import GgufNetwork
 from lmgauge.models.network.tokens import NO_ID
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokens import Tokenizer

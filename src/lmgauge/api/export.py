@@ -1,0 +1,133 @@
+"""`lmgauge.export`: results in the forms of other programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmgauge.api.inputs import PATHS, PathLike, opened
+from lmgauge.base.declaration import verb
+from lmgauge.base.errors import UsageError
+from lmgauge.numerics.figures import COMPARED, TITLES
+
+if TYPE_CHECKING:
+    from lmgauge.report.exports import ExportedRun
+
+_COMPARED = {figure.name for figure in COMPARED}
+
+
+@verb
+def export(
+    runs: PathLike | Sequence[PathLike],
+    *,
+    to: str,
+    output: PathLike | None = None,
+    figures: Sequence[str] = (),
+    names: Sequence[str] = (),
+    dataset: str | None = None,
+    task: str | None = None,
+    date: str | None = None,
+    source: str | None = None,
+) -> dict[str, str]:
+    """Write results in the form of another program: `lmgauge export`.
+
+    With the figures go their intervals, the signature and a digest of the rows that they are of, where the form has room.
+    The same run gives the same bytes.
+
+    Args:
+        runs: run folders: of `lmgauge eval -o`, or of scores of items (`lmgauge import --score`).
+        to: the form: csv, latex; or that of a plug-in, see `lmgauge info --plugins`.
+        output: file to write, or the folder for several; standard output if not given.
+        figures: which ones, by their names in JSON: perplexity,bits_per_byte; those that `compare` knows if not given.
+        names: what the models are called there, in the order of the runs.
+        dataset: what the dataset is called on the Hub, such as cais/hle.
+        task: what the task is called there; of the run's own name if not given.
+        date: of the evaluation, such as 2026-01-15; when the run was written if not given.
+        source: address of where more is to be seen, such as the logs.
+
+    Returns:
+        The text of each file by its path, or by its name where there is no output.
+
+    Raises:
+        InputError: a run is damaged or was changed.
+        OutputError: a file cannot be written.
+        UsageError: the form is not known, needs what is not given, or has no room for what is given.
+
+    Shell:
+        lmgauge export run-kn5/ run-wb5/ --to latex -o table.tex
+        lmgauge export run-kn5/ --to csv --figures perplexity
+
+    Example:
+        >>> import tempfile
+        >>> from lmgauge import Corpus, evaluate, train
+        >>> text = Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = evaluate(train("witten-bell", text, order=2), text, output=f"{folder}/wb2")
+        ...     table = export(f"{folder}/wb2", to="latex", figures=["perplexity"])["results.tex"]
+        >>> print(*table.splitlines()[:5], sep="\\n")
+        \\begin{tabular}{lr}
+        \\toprule
+        model & perplexity \\\\
+        \\midrule
+        wb2 & 1.75 \\\\
+    """
+    from lmgauge.base.files import making_parents, refuse_replacing, writing
+    from lmgauge.report.exports import EXPORTERS
+
+    paths = [runs] if isinstance(runs, PATHS) else list(runs)
+    refuse_replacing({"-o": output}, paths)
+    exporter = EXPORTERS.find(to)
+    if exporter is None:
+        raise UsageError(f"unknown form {to!r}: choose one of {', '.join(EXPORTERS.names())}")
+    if names and len(names) != len(paths):
+        raise UsageError(f"{len(names)} names for {len(paths)} runs: give one for each, in their order")
+    exported = [_exported(path, date, figures) for path in paths]
+    made = [
+        replace(run, model=name or run.model, task=task or run.task)
+        for run, name in zip(exported, names or [""] * len(paths), strict=True)
+    ]
+    options = {name: value for name, value in (("dataset", dataset), ("source", source)) if value is not None}
+    try:
+        signature(exporter).bind(made, **options)
+    except TypeError as error:
+        raise UsageError(f"the form {to} {str(error).replace('missing a', 'has a')}") from error
+    files: dict[str, str] = {}
+    for name, text in exporter(made, **options):
+        if files.setdefault(name, text) is not text:
+            raise UsageError(f"two runs would be one file, {name}: give them --names, or export each on its own")
+    if output is None or os.fspath(output) == "-":
+        return files
+    below = len(files) > 1 or os.path.isdir(output) or os.fspath(output).endswith("/")
+    placed = {str(Path(output, name)) if below else os.fspath(output): text for name, text in files.items()}
+    for path, text in placed.items():
+        with making_parents(Path(path)), writing(path) as file:
+            file.write(text.encode())
+    return placed
+
+
+def _exported(path: PathLike, date: str | None, names: Sequence[str]) -> ExportedRun:
+    """Return what leaves of the run in a folder: the figures named, or else those that may be compared."""
+    from datetime import UTC, datetime
+
+    from lmgauge.evaluation.runs import EVALUATION_FILE
+    from lmgauge.report.exports import evaluation_exported, items_exported
+    from lmgauge.tasks.items.table import ITEMS_FILE, read_items
+
+    of_items = os.path.isfile(os.path.join(path, ITEMS_FILE))
+    run = items_exported(read_items(path)) if of_items else evaluation_exported(opened(path))
+    try:
+        written = int(os.path.getmtime(os.path.join(path, ITEMS_FILE if of_items else EVALUATION_FILE)))
+        moment = datetime.fromtimestamp(written, UTC) if date is None else datetime.fromisoformat(date)
+    except ValueError as error:
+        raise UsageError(f"date {date!r} is not one: write 2026-01-15, or 2026-01-15T10:30:00Z") from error
+    known = {figure.name: figure for figure in run.figures}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{run.model} has no figure {name!r}: choose of {', '.join(known)}")
+    chosen = names or [name for name in known if name in _COMPARED or name not in TITLES]
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return replace(run, moment=moment, figures=tuple(known[name] for name in chosen))
