@@ -29,8 +29,8 @@ off for the share drawn. It is the error of documents drawn without regard to wh
 makes it a little too large.
 
 A part of the documents, such as a domain, has the slopes of all and the rest of its own: r is what its documents cost beyond
-what the slopes say of them (a domain's regression estimator: Särndal et al., chapter 10). Documents outside it count for the error
-as far as they move the slopes.
+what the slopes say of them (a domain's regression estimator: Särndal et al., chapter 10). Documents outside it count for the
+error as far as they move the slopes.
 `benchmarks/sampled_documents.py` tells how often these intervals miss on real text.
 """
 

@@ -38,7 +38,7 @@ def _groups(estimate: Estimate) -> tuple[doc.Column, ...]:
     for title, metric, drop in (("bits/byte", "bits_per_byte", 0), ("perplexity", "perplexity", 1)):
         figures = [{one.metric: one for one in group.figures}.get(metric) for group in estimate.groups]
         columns.append(doc.Column(title, [doc.Number(one.value) if one else "too few" for one in figures], drop))
-        columns.append(doc.Column("95 % interval", [doc.between(one and one.interval) for one in figures], drop))
+        columns.append(doc.Column("95 % interval", [doc.between(one.interval if one else None) for one in figures], drop))
     return tuple(columns)
 
 
