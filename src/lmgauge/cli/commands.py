@@ -263,8 +263,8 @@ Tools
   doctor [tools.doctor]: Check the installation and show what is missing.
     guesses: diagnostics env environment install selfcheck version versions
     without: html
-  info: Show what is in a model, or in a run.
-    guesses: describe inspect show
+  info: Show what is in a model, or in a run; list plug-ins.
+    guesses: describe inspect plugins show
     show: context device
     without: html
     metavars: what=MODEL|RUN

@@ -322,3 +322,11 @@ def _examples(paired: _Paired, most: int, ends: tuple[float, float]) -> Iterator
     for why, order, among in chosen:
         for i in [i for i in np.argsort(order, kind="stable").tolist() if among[i]][:most]:
             yield ItemExample(why, paired.keys[i][1], paired.keys[i][0], tuple(paired.means[:, i].tolist()))
+
+
+def summarized(scores: ItemScores) -> tuple[ItemRun, float | None]:
+    """Return the score of one run with its interval, and its standard error where it is known."""
+    run = _Run(scores.origin.model, scores)
+    paired = _Paired([run], list(run.places), _clusters([run], list(run.places)))
+    own = paired.spread(paired.means[0])
+    return _run(paired, 0, (scores.origin.lowest, scores.origin.highest)), None if own is None else own.error
