@@ -37,7 +37,7 @@ from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.independence import caveats
 from lmgauge.numerics.intervals import FEWEST_UNITS, LEVEL, Spread, student_t_quantile
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.numerics.sampling import documents_for, draw
+from lmgauge.numerics.sampling import Total, documents_for, draw
 from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits, nats_to_scale
 from lmgauge.scores import ScoreBatch
@@ -190,12 +190,7 @@ def estimate(
     sample = drawing(count)
     result, (nats, _, events), places = scored(sample, outputs)
     spreads, plain = (sample.spreads(nats, events, helped=helped) for helped in (True, False))
-    of_groups: list[EstimatedGroup] = []
-    for group, part in groups.items():
-        enough = int(part[sample.numbers].sum()) >= FEWEST_UNITS
-        ways = [sample.spreads(nats, events, part, helped=helped) for helped in (True, False) if enough]
-        of_group = tuple(_figures(result, *ways)) if enough else ()
-        of_groups.append(EstimatedGroup(group, int(part[sample.numbers].sum()), int(part.sum()), of_group))
+    of_groups = tuple(_group(group, part, result, sample, nats, events) for group, part in groups.items())
     notes = [note for note in result.notes if not note.startswith(("a sample, ", "only ", "a few "))]
     notes += caveats(spreads["bytes"]) if count < documents else ()
     if policy.runs_on:
@@ -208,11 +203,8 @@ def estimate(
             "the drawn documents leave no rest (they repeat, or a proxy is the model): the interval is a point only if the "
             "others are like them",
         )
-    total, size = sample.survey().total(nats), sample.weights[sample.numbers]
-    of_error = total.falls**2 / ((total.falls**2).sum() or 1.0)
+    total = sample.survey().total(nats)
     error, plain_error = (one["bytes"].error for one in (spreads, plain))
-    largest = np.argsort(-of_error, kind="stable")[:MOST_SHOWN].tolist()
-    bits = nats_to_bits(np.array([nats, total.fitted[sample.numbers]]) / size)
     parts = dict(Signature.parse(result.signature).parts)
     del parts["v"]  # it is the last
     stated = {"seed": str(settings.seed), "proxy": "+".join(proxies) or "none", "v": NUMBERS_VERSION}
@@ -221,17 +213,15 @@ def estimate(
         proxies=tuple(proxies),
         documents=count,
         all_documents=documents,
-        share=float(size.sum() / sample.weights.sum()),
+        share=float(sample.weights[sample.numbers].sum() / sample.weights.sum()),
         figures=tuple(_figures(result, spreads, plain)),
         correlation=total.correlation,
         documents_needed=round(documents_for(error / (plain_error or 1.0), count, documents)),
-        residuals=tuple(
-            Residual(places[sample.drawn[i]], float(bits[0, i]), float(bits[1, i]), float(of_error[i])) for i in largest
-        ),
+        residuals=tuple(_largest_residuals(sample, nats, total, places)),
         of_sample=result,
         signature=str(Signature(parts | {"text": sample.text[:6]} | stated, "ppl")),
         notes=tuple(notes),
-        groups=tuple(of_groups),
+        groups=of_groups,
     )
 
 
@@ -243,6 +233,21 @@ def _figures(result: Evaluation, spreads: Mapping[str, Spread], plain: Mapping[s
             value = marked(scaled(spread.ratio), bound=figure.bounded and result.bits_per_byte_is_bound)
             ends = [one.interval().mapped(scaled) for one in (spread, alone)]
             yield EstimatedFigure(figure.name, value, ends[0], scaled(alone.ratio), ends[1])
+
+
+def _largest_residuals(sample: Sample, nats: Floats, total: Total, places: Mapping[int, str]) -> Iterator[Residual]:
+    of_error = total.falls**2 / ((total.falls**2).sum() or 1.0)
+    bits = nats_to_bits(np.array([nats, total.fitted[sample.numbers]]) / sample.weights[sample.numbers])
+    for i in np.argsort(-of_error, kind="stable")[:MOST_SHOWN].tolist():
+        yield Residual(places[sample.drawn[i]], float(bits[0, i]), float(bits[1, i]), float(of_error[i]))
+
+
+def _group(name: str, part: Documents, result: Evaluation, sample: Sample, nats: Floats, events: Floats) -> EstimatedGroup:
+    drawn, figures = int(part[sample.numbers].sum()), tuple[EstimatedFigure, ...]()
+    if drawn >= FEWEST_UNITS:
+        spreads, plain = (sample.spreads(nats, events, part, helped=helped) for helped in (True, False))
+        figures = tuple(_figures(result, spreads, plain))
+    return EstimatedGroup(name, drawn, int(part.sum()), figures)
 
 
 def _needed(
