@@ -273,7 +273,7 @@ class TestRefused:
             ({"sample": 41}, "a sample of 41: give 10 documents or more, 10 for each proxy; the text has 40"),
             ({"sample": 5, "proxy": ()}, "a sample of 5: give 6 documents or more; the text has 40"),
             ({"sample": 19, "proxy": ["small", "other"]}, "a sample of 19: give 20 documents or more, 10 for each proxy"),
-            ({"document": None}, "documents of this text are not known"),
+            ({"document": None}, "say what they are with --document"),
             ({"document": "file"}, "a sample of 15: give 10 documents or more, 10 for each proxy; the text has 1"),
             ({"sample": None}, "how many documents"),
             ({"until": 0.01}, "each say how many documents are scored: give one of them"),

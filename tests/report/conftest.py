@@ -101,7 +101,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "evaluations": lmgauge.evaluate(models, [test, train], by_group=True),
         "comparison": replace(pairs, runs=(HOSTILE, LONG, LONG), items=items),
         "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
-        "decision": replace(lmgauge.decide(models, test, document="segment"), first=HOSTILE, second=LONG),
+        "decision": replace(lmgauge.decide(models, test, document="segment"), first=HOSTILE, second=LONG, base=HOSTILE),
         "estimate": replace(estimated, model=HOSTILE, proxies=(LONG,), notes=(HOSTILE, LONG), groups=of_groups),
         "ladder": climbed(lmgauge.baseline(train, test, models=models, order=2, character_order=2)),
         "diagnosis": replace(diagnosed, evaluation=replace(diagnosed.evaluation, model=LONG)),

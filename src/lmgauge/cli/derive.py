@@ -186,8 +186,9 @@ class Call:
         if self.html is not None:
             title, shown = page or (repr(result)[1:-1], None)
             write_page(self.html, title, shown or blocks())
-        if not getattr(result, "passed", True):
-            self.context.exit(1)
+        code = 130 if getattr(result, "interrupted", False) else 1 - getattr(result, "passed", True)
+        if code:
+            self.context.exit(code)
 
 
 def fields_of(*declared: Callable[..., Any]) -> set[str]:

@@ -89,10 +89,12 @@ def _with_page(call: Call, runs: Sequence[str]) -> tuple[Overview, tuple[str, Do
 
 
 def compare(call: Call) -> None:
-    """Print the comparisons of runs or of recipes, and fail where they may not be made."""
+    """Print the comparisons of runs, of models or of recipes, and fail where they may not be made."""
     from lmgauge.api.decide import decide
+    from lmgauge.api.evaluate import evaluate
     from lmgauge.api.verdicts import compare as verb
     from lmgauge.api.verdicts import compare_recipes
+    from lmgauge.base.temporaries import scratch_folder
     from lmgauge.tasks.items.table import is_items_folder
 
     if call["target"] is not None:
@@ -111,23 +113,34 @@ def compare(call: Call) -> None:
         _compare_items(call, others)
         return
     call.refuse({"common"}, "is for runs of scores of items")
-    if call["models"]:
-        call.refuse(
-            fields_of(verb, check, compared) - fields_of(decide) - {"runs"} | {"text"}, "is for RUNS, not for models"
-        )
-        decision = call(decide, text=call["runs"] or call.piped_text())
-        call.answer(decision)
-        if decision.interrupted:
-            call.context.exit(130)
+    if not call["models"]:
+        call.refuse(fields_of(decide) - fields_of(verb) - {"document"}, "is for models: name two (-m) and their TEXT")
+        _compare_runs(call, call["runs"])
         return
-    call.refuse(fields_of(decide) - fields_of(verb) - {"document"}, "is for models: name two (-m) and their TEXT")
+    text = call["runs"] or call.piped_text()
+    if "until" in call.values:
+        of_runs = fields_of(verb, check, compared) - fields_of(decide) - {"runs"} | {"text"}
+        call.refuse(of_runs, "is for a whole text, or RUNS: leave out --until")
+        call.answer(call(decide, text=text))
+        return
+    call.refuse({"text"}, "is for RUNS, not for models: TEXT stands alone")
+    call.refuse({"margin", "seed", "output"}, "needs --until decided: without it, all of the text is scored")
+    with scratch_folder() as work:
+        scored = call(evaluate, model=call["models"], text=text, output=work / "runs", train=())
+        call.values.pop("document", None)  # the runs know it
+        _compare_runs(call, [str(one.scores) for one in scored])
+
+
+def _compare_runs(call: Call, runs: Sequence[str]) -> None:
+    from lmgauge.api.verdicts import compare as verb
+
     page = None
-    if call.html is None or len(call["runs"]) < 2:
-        comparisons = call()
+    if call.html is None or len(runs) < 2:
+        comparisons = call(verb, runs=runs)
     else:
-        overview, page = _with_page(call, call["runs"])
-        two = overview.comparisons if len(call["runs"]) == 2 else None  # of more the page compares each with the best
-        comparisons = call() if two is None else two.with_examples(call["examples"])
+        overview, page = _with_page(call, runs)
+        two = overview.comparisons if len(runs) == 2 else None  # of more the page compares each with the best
+        comparisons = call(verb, runs=runs) if two is None else two.with_examples(call["examples"])
     call.answer(comparisons, lambda: call(compared, comparisons=comparisons), page)
     call(check, comparisons=comparisons)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.progress import say_progress
 from lmgauge.base.version import NUMBERS_VERSION
-from lmgauge.evaluation.denominators import scored_text
+from lmgauge.evaluation.denominators import known_documents, scored_text
 from lmgauge.evaluation.event_sums import EventSums, Floats, Ints
 from lmgauge.evaluation.options import Outputs, SampleSettings
 from lmgauge.evaluation.output_files import evaluated
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 Proxies = Mapping[str, Callable[[], Iterable[ScoreBatch]]]
 """What gives the rows of each proxy, by its name."""
-Scored = tuple[Evaluation, Floats, dict[int, str]]
-"""What a model gives a sample: its evaluation, nats, unseen and all events of each document, and where it begins."""
+Scored = tuple[Evaluation, Floats, dict[int, str], set[str]]
+"""What a model gives a sample: its evaluation; nats, unseen and all events of documents; their places; notes on it alone."""
 PILOT, MOST_SHOWN = 20, 5
 """Documents scored to learn how many are needed, or how long they take, at least; and shown."""
 _NOTHING_LEFT = 1e-9
@@ -68,19 +68,14 @@ class _Totals:
 
     def add(self, block: Segments, scored: Iterable[tuple[ScoreBatch, EventSums]], *columns: NDArray[Any]) -> None:
         """Add columns, with a row for each segment of a block, and what models give it: nats, unseen and all events."""
-        if block.documents is None:
-            raise UsageError(
-                "documents of this text are not known, and a sample is drawn from documents: say what they are with "
-                "--document (segment, file, blank-line, heading, or the name of a field)"
-            )
-        self._documents.append(block.documents)
+        self._documents.append(known_documents(block))
         self._groups.append(np.zeros(len(block), np.int64) if block.groups is None else block.groups)
         each = list(columns)
         for batch, tally in scored:
             sums, unseen = tally.per_segment(), batch.row_segments()[batch.unseen()] - block.first
             each += [-sums.nats, np.bincount(unseen, minlength=len(block)), sums.events]
         self._columns.append(np.column_stack(each))
-        for number, first in zip(*np.unique(block.documents, return_index=True), strict=True):
+        for number, first in zip(*np.unique(self._documents[-1], return_index=True), strict=True):
             self.places.setdefault(int(number), block.place(int(first)))
 
     def watch(self, _: int, block: Segments, batch: ScoreBatch, tally: EventSums) -> None:
@@ -182,32 +177,30 @@ def estimate(
         if result.zero_probability_events:
             zeros = f"probability zero to {result.zero_probability_events:,} events of the sample"
             raise InputError(f"{name}: gives {zeros}, so that all figures of the text are infinite")
-        return result, drawn.of_documents()[sample.numbers].T, drawn.places
+        of_part = {*caveats(result.interval), *part.report.notes()}
+        return result, drawn.of_documents()[sample.numbers].T, drawn.places, of_part
 
     documents, drawing, groups = read_documents(corpus, model, proxies, settings.seed, by_group=by_group)
     least = min(documents, max(PILOT, DOCUMENTS_A_PROXY * len(proxies)))
     count = settings.sample or _needed(documents, least, settings, drawing, scored)
     sample = drawing(count)
-    result, (nats, _, events), places = scored(sample, outputs)
+    result, (nats, _, events), places, of_part = scored(sample, outputs)
     spreads, plain = (sample.spreads(nats, events, helped=helped) for helped in (True, False))
+    error = spreads["bytes"].error
     of_groups = tuple(_group(group, part, result, sample, nats, events) for group, part in groups.items())
-    notes = [note for note in result.notes if not note.startswith(("a sample, ", "only ", "a few "))]
+    notes = [*(note for note in result.notes if note not in of_part), *corpus.report.notes()]
     notes += caveats(spreads["bytes"]) if count < documents else ()
     if policy.runs_on:
         notes.append(f"the context of {name} runs on over documents: what is drawn follows another one than in the text")
     if not all(group.figures for group in of_groups):
         notes.append(f"a group of which fewer than {FEWEST_UNITS} documents were drawn has no figures: too few")
-    if count < documents and not spreads["bytes"].error > _NOTHING_LEFT * spreads["bytes"].ratio:
+    if count < documents and not error > _NOTHING_LEFT * spreads["bytes"].ratio:
         notes.insert(
             0,
             "the drawn documents leave no rest (they repeat, or a proxy is the model): the interval is a point only if the "
             "others are like them",
         )
     total = sample.survey().total(nats)
-    error, plain_error = (one["bytes"].error for one in (spreads, plain))
-    parts = dict(Signature.parse(result.signature).parts)
-    del parts["v"]  # it is the last
-    stated = {"seed": str(settings.seed), "proxy": "+".join(proxies) or "none", "v": NUMBERS_VERSION}
     return Estimate(
         model=name,
         proxies=tuple(proxies),
@@ -216,10 +209,10 @@ def estimate(
         share=float(sample.weights[sample.numbers].sum() / sample.weights.sum()),
         figures=tuple(_figures(result, spreads, plain)),
         correlation=total.correlation,
-        documents_needed=round(documents_for(error / (plain_error or 1.0), count, documents)),
+        documents_needed=round(documents_for(error / (plain["bytes"].error or 1.0), count, documents)),
         residuals=tuple(_largest_residuals(sample, nats, total, places)),
         of_sample=result,
-        signature=str(Signature(parts | {"text": sample.text[:6]} | stated, "ppl")),
+        signature=_signature(result, sample),
         notes=tuple(notes),
         groups=of_groups,
     )
@@ -233,6 +226,13 @@ def _figures(result: Evaluation, spreads: Mapping[str, Spread], plain: Mapping[s
             value = marked(scaled(spread.ratio), bound=figure.bounded and result.bits_per_byte_is_bound)
             ends = [one.interval().mapped(scaled) for one in (spread, alone)]
             yield EstimatedFigure(figure.name, value, ends[0], scaled(alone.ratio), ends[1])
+
+
+def _signature(result: Evaluation, sample: Sample) -> str:
+    parts = dict(Signature.parse(result.signature).parts)
+    del parts["v"]  # it is the last
+    stated = {"seed": str(sample.seed), "proxy": "+".join(sample.proxies) or "none", "v": NUMBERS_VERSION}
+    return str(Signature(parts | {"text": sample.text[:6]} | stated, "ppl"))
 
 
 def _largest_residuals(sample: Sample, nats: Floats, total: Total, places: Mapping[int, str]) -> Iterator[Residual]:
@@ -263,7 +263,7 @@ def _needed(
     if settings.until is None and settings.budget is None:
         raise UsageError("how many documents? Say it with --sample N, --until SHARE or --budget TIME")
     pilot, begun = drawing(count), time.monotonic()
-    _, (nats, _, events), _ = scored(pilot, Outputs())
+    _, (nats, _, events), *_ = scored(pilot, Outputs())
     seconds = time.monotonic() - begun
     if settings.until is None:
         of_document = seconds * pilot.weights.mean() / pilot.weights[pilot.numbers].sum()

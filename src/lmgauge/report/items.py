@@ -9,6 +9,7 @@ from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, in_words, number, p_equals, percent
 from lmgauge.tasks.items.results import ITEMS, ItemComparisons, ItemDifference
 
+_ONCE = ("subset", "items", "first", "score")  # said elsewhere of all items
 _UNLIKE = "Only the items that all runs have alike are compared: "
 
 
@@ -26,8 +27,8 @@ def blocks(result: ItemComparisons, *, details: bool | None = None) -> doc.Docum
         *(doc.Verdict("good" if d.significant else "unknown", " ".join(_answer(result, d))) for d in result.differences),
         doc.Table(doc.columns(result.systems)),
         doc.Table(
-            tuple(one for one in doc.columns(result.differences) if one.title not in ("subset", "first", "score")),
-            f"beside {first}; detectable: what is found with power 80 %; needed: what this difference takes",
+            tuple(one for one in doc.columns(result.differences) if one.title not in _ONCE),
+            f"beside {first} (detectable, needed: with power 80 %)",
         ),
         *([chart] if any(ends) else []),
         doc.Table(doc.columns(result.by_subset), f"by subset, beside {first}"),

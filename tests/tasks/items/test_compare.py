@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 from tests.tasks.items.scored import scored, solved
@@ -184,7 +187,7 @@ def test_rows_and_plain_values_have_what_is_shown() -> None:
     assert {row["system"]: row["score"] for row in result.to_dict()["systems"]} == {
         "a": pytest.approx(np.mean(FIRST)), "b": pytest.approx(np.mean(SECOND))
     }  # fmt: skip
-    assert result.signature.startswith("items|score:acc|n:44|samples:1|independent:items|items:")
+    assert result.signature.startswith("items|score:acc|n:44|samples:1|independent:44-items|items:")
 
 
 # -- what may not be compared -------------------------------------------------------------------------------------------
@@ -224,15 +227,30 @@ def test_common_items_are_compared_on_request_and_that_is_said() -> None:
 @pytest.mark.parametrize(
     ("second", "said"),
     [
-        ({"score": "exact_match"}, "compare one score"),
+        ({"score": "exact_match", "program": "harness"}, "compare one score"),
         ({"higher_is_better": False}, "compare one score"),
         ({"items": list("xyzuvw")}, "no item is in all runs"),
-        ({"clusters": ["k", "l"] * 3}, "6 items of another cluster in b than in a ('0', '1', '2' and 3 more)"),
+        ({"clusters": ["k", "l"] * 3}, "6 items of another cluster in b ('0', '1', '2' and 3 more)"),
     ],
 )
 def test_runs_of_other_things_are_refused(second: dict[str, Any], said: str) -> None:
-    first = scored("a", [0, 1] * 3, clusters=["m", "n"] * 3)
+    first = scored("a", [0, 1] * 3, clusters=["m", "n"] * 3, program="harness")
     assert said in refused(first, scored("b", [0, 1] * 3, **second), common=True)
+
+
+def test_columns_of_tables_may_be_called_as_they_like() -> None:
+    result = compare_items([scored("a", [0, 1] * 3, score="correct"), scored("b", [1, 1] * 3, score="right")])
+    assert result.score == "correct/right"
+
+
+def test_damaged_runs_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "items.parquet"
+    for content, said in ((b"PAR1 and no more", "damaged"), (None, "lmgauge wrote")):
+        if content is None:
+            pq.write_table(pa.table({"item": ["a"]}), path)
+        else:
+            path.write_bytes(content)
+        assert said in refused(tmp_path, tmp_path)
 
 
 def test_lists_that_are_none_are_refused() -> None:

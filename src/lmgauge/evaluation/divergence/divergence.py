@@ -30,7 +30,7 @@ from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.signature import Signature, text_parts
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.distributions.blocks import of_events
-from lmgauge.scores.distributions.pairs import Divergences
+from lmgauge.scores.distributions.reductions import Divergences
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -174,8 +174,7 @@ class _Measured:
             },
             signature=str(Signature(signature, head="div")),
             notes=(
-                *filter(None, (a.alignment, facts.alignment)),
-                *_context_notes(a, facts),
+                *pair_notes(a, facts),
                 *_notes(events, (a.name, name)),
                 *caveats(interval),
                 *report.notes(),
@@ -184,7 +183,9 @@ class _Measured:
         )  # fmt: skip
 
 
-def _context_notes(a: ModelFacts, b: ModelFacts) -> Iterator[str]:
+def pair_notes(a: ModelFacts, b: ModelFacts) -> Iterator[str]:
+    """Yield how the tokens of two models were made the same, and what else than their weights differs."""
+    yield from filter(None, (a.alignment, b.alignment))
     policies = [ContextPolicy.parse(one.context) for one in (a, b)]
     if len({replace(policy, kv_cache=None) for policy in policies}) > 1:
         yield (

@@ -288,7 +288,7 @@ def _planned(settings: NgramTrainingSettings, text: ReadText, limits: MemoryLimi
 @contextmanager
 def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> Iterator[Engine]:
     # What runs the tasks; what is in a folder is removed if the block came to its end.
-    from lmgauge.work.folder_engine import FolderEngine
+    from lmgauge.work.engine import FolderEngine
 
     folder = limits.work_folder(output)
     with FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume) as engine:

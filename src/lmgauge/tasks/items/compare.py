@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -38,6 +37,7 @@ from lmgauge.numerics.intervals import (
 )
 from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.numerics.signature import Signature
+from lmgauge.tasks.items.logs import COLUMNS
 from lmgauge.tasks.items.results import CLUSTERS, ITEMS, ItemComparisons, ItemDifference, ItemExample, ItemRun
 from lmgauge.tasks.items.table import ItemScores
 from lmgauge.tasks.significance import SIGNIFICANT
@@ -83,28 +83,25 @@ class _Paired:
     runs: Sequence[_Run]
     keys: Sequence[Key]
     clusters: Ints | None  # [items], their numbers; None where they are not known
+    means: Floats  # [runs, items], scores
+    counts: Ints  # [runs, items], samples
+    variances: Floats  # [runs, items], within items; NaN of single samples
+
+    @classmethod
+    def of(cls, runs: Sequence[_Run], keys: Sequence[Key]) -> _Paired:
+        """Return what runs say of items that are in all of them."""
+        places = [[run.places[key] for key in keys] for run in runs]
+        means, counts, variances = (
+            np.stack([getattr(run, name)[own] for run, own in zip(runs, places, strict=True)])
+            for name in ("means", "counts", "variances")
+        )
+        return cls(runs, keys, _clusters(runs, keys), means, counts, variances)
 
     def part(self, chosen: Sequence[int]) -> _Paired:
         """Return the same of some items."""
-        return _Paired(self.runs, [self.keys[i] for i in chosen], None if self.clusters is None else self.clusters[chosen])
-
-    @cached_property
-    def means(self) -> Floats:
-        """Return the score of each item, float64 [runs, items]."""
-        return self._columns("means")
-
-    @cached_property
-    def counts(self) -> Floats:
-        """Return the number of samples, int64 [runs, items]."""
-        return self._columns("counts")
-
-    @cached_property
-    def variances(self) -> Floats:
-        """Return the variances within items, float64 [runs, items]; NaN of single samples."""
-        return self._columns("variances")
-
-    def _columns(self, name: str) -> Floats:
-        return np.stack([getattr(run, name)[[run.places[key] for key in self.keys]] for run in self.runs])
+        keys, clusters = [self.keys[i] for i in chosen], None if self.clusters is None else self.clusters[chosen]
+        means, counts, variances = self.means[:, chosen], self.counts[:, chosen], self.variances[:, chosen]
+        return _Paired(self.runs, keys, clusters, means, counts, variances)
 
     @property
     def binary(self) -> bool:
@@ -139,31 +136,32 @@ def compare_items(
         raise UsageError("a comparison needs two runs of scores of items or more")
     origins, first = [run.origin for run in runs], runs[0].origin
     for name, other in zip(names, origins, strict=True):
-        if (other.score, other.higher_is_better) != (first.score, first.higher_is_better):
+        named_alike = other.score == first.score or COLUMNS in (other.program, first.program)  # a column may be a model
+        if not named_alike or other.higher_is_better != first.higher_is_better:
             raise InputError(f"{name} has scores of {other.score!r}, {names[0]} of {first.score!r}: compare one score")
     each = [_Run(name, run) for name, run in zip(names, runs, strict=True)]
     keys, not_shared = _shared(each)
     if not keys or (not_shared and not common):
         cure = "--common compares those that all have alike" if keys else "no item is in all runs"
-        raise InputError(f"not the same items: {'; '.join(not_shared)}; {cure}")
-    paired = _Paired(each, keys, _clusters(each, keys))
+        raise InputError(f"not the same items: {'; '.join([*not_shared, cure])}")
+    paired = _Paired.of(each, keys)
     ends = min(one.lowest for one in origins), max(one.highest for one in origins)
     whole = _adjusted([paired], [""])
     subsets: dict[str, list[int]] = {}
     for place, (subset, _) in enumerate(keys):
         subsets.setdefault(subset, []).append(place)
     parts = [paired.part(places) for places in subsets.values()] if len(subsets) > 1 else []
-    unit, units = whole[0].unit, whole[0].units
+    score = "/".join(dict.fromkeys(one.score for one in origins))
     choices = {
-        "score": first.score,
+        "score": score,
         "n": str(len(keys)),
         "samples": "+".join(dict.fromkeys(str(run.counts.max()) for run in each)),
-        "independent": f"{units}-{unit}" if unit == CLUSTERS else unit,
+        "independent": f"{whole[0].units}-{whole[0].unit}",
         "items": digest(sorted(keys))[:6],
         "v": NUMBERS_VERSION,
     }
     return ItemComparisons(
-        score=first.score,
+        score=score,
         higher_is_better=first.higher_is_better,
         systems=tuple(_run(paired, i, ends) for i in range(len(each))),
         differences=whole,
@@ -216,8 +214,7 @@ def _clusters(runs: Sequence[_Run], keys: Sequence[Key]) -> Ints | None:
     known = [run for run in runs if run.clusters]
     for run in known[1:]:
         if differ := [key for key in keys if run.clusters.get(key) != known[0].clusters.get(key)]:
-            where = _counted(differ, f"of another cluster in {run.name} than in {known[0].name}")
-            raise InputError(f"{where}: import both with the same field")
+            raise InputError(f"{_counted(differ, f'of another cluster in {run.name}')}: import all with the same field")
     if not known:
         return None
     numbers: dict[object, int] = {}
@@ -327,6 +324,6 @@ def _examples(paired: _Paired, most: int, ends: tuple[float, float]) -> Iterator
 def summarized(scores: ItemScores) -> tuple[ItemRun, float | None]:
     """Return the score of one run with its interval, and its standard error where it is known."""
     run = _Run(scores.origin.model, scores)
-    paired = _Paired([run], list(run.places), _clusters([run], list(run.places)))
+    paired = _Paired.of([run], list(run.places))
     own = paired.spread(paired.means[0])
     return _run(paired, 0, (scores.origin.lowest, scores.origin.highest)), None if own is None else own.error

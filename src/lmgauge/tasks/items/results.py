@@ -34,7 +34,7 @@ class ItemDifference:
     first: str
     second: str = field(metadata=column("run"))
     subset: str = field(metadata=column("subset"))  # "" for all items
-    items: int = field(metadata=column("items", form="count", drop=2))
+    items: int = field(metadata=column("items", form="count", drop=1))
     unit: str  # what is independent: "items", "clusters", or "unknown" of items in fewer than six clusters
     units: int
     first_score: float = field(metadata=column("first", drop=3))
@@ -43,14 +43,14 @@ class ItemDifference:
     # jackknife over the units, Student's t; None for fewer than six units, or if they differ in fewer than six
     interval: Interval | None = field(metadata=column("95 % interval", 4, "signed", drop=4))
     test: str  # "McNemar's exact test", or "Student's t" of the interval's own error
-    p_value: float | None = field(metadata=column("p", form="p", drop=1))
+    p_value: float | None = field(metadata=column("p", form="p", drop=2))
     p_value_holm: float | None = field(metadata=column("p (Holm)", form="p"))  # for all models, or all models and subsets
     p_value_of_items: float | None  # where clusters are known, what Student's test says if they were ignored
     # items that only one of the two solves; None unless each has a single score of 0 or 1
-    only_first: int | None = field(metadata=column("only first", form="count", drop=2, optional=True))
-    only_second: int | None = field(metadata=column("only second", form="count", drop=2, optional=True))
-    # with power 80 % at 5 %, shared out among the tests: the difference found in so many units; units for the one seen
-    detectable: float | None = field(metadata=column("detectable", drop=2))
+    only_first: int | None = field(metadata=column("only first", form="count", drop=3, optional=True))
+    only_second: int | None = field(metadata=column("only second", form="count", drop=3, optional=True))
+    # with power 80 % at 5 %, shared out among the tests: the difference that is found; how many units this one takes
+    detectable: float | None = field(metadata=column("detectable", drop=1))
     units_needed: int | None = field(metadata=column("needed", form="count", drop=1, optional=True))
     # share of the squared error that comes from sampling answers, and would go with endless samples of these items
     sampling_share: float | None = field(metadata=column("by sampling", 0, "percent", drop=1, optional=True))
