@@ -62,8 +62,10 @@ CASES: dict[str, dict[str, str]] = {
         "train texts": "train witten-bell text{ending} --order 2 -o {out} --json",
         "train words": "train witten-bell text{ending} --words words{ending} --order 2 -o {out} --json",
         "train valid": "train lstm text{ending} --valid text{ending} --steps 1 --hidden-size 4 -o {out} --json",
+        "counts texts": "counts text{ending} -o {out} --json",
         "mix held_out": "mix -m m -m n text{ending} -o {out} --json",
         "spell train": "spell m --train text{ending} -o {out} --json",
+        "prune vocabulary": "prune m --vocabulary words{ending} -o {out} --json",
         "prune text": "prune m --threshold 0.1 --text text{ending} -o {out} --json",
         "cache held_out": "cache m text{ending} -o {out} --json",
         "eval text": "eval -m m text{ending} --json",
@@ -134,7 +136,7 @@ CASES: dict[str, dict[str, str]] = {
 }
 """By what is read, and then by the command and what it calls it, a command line that reads it."""
 
-LINES_ALONE = {"wer substitutions", "cer substitutions", "rescore substitutions"}
+LINES_ALONE = {"train counts", "wer substitutions", "cer substitutions", "rescore substitutions"}
 """Files of lines in a form of their own."""
 WAITS = {"explore text", "explore train"}
 """Texts of a server, which reads them as `diagnose` does."""

@@ -126,6 +126,8 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "static": lmgauge.mix([*models], test, static=True),
         "checkup": checkup(HOSTILE, LONG),
         "pruned": PrunedModel(lmgauge.load_model(models[0]), 1e-9, (9, 7), (9, 3), 12.5, float("inf"), 70),  # type: ignore[arg-type]
+        "cut": PrunedModel(lmgauge.load_model(models[0]), None, (9, 7), (9, 3), note=HOSTILE),  # type: ignore[arg-type]
+        "counts": lmgauge.results.NgramCounts(HOSTILE, (3, 5), 12, 4, (LONG,)),
         "training": training(),
         "selection": selection(),
         "split": split_text(),
@@ -382,6 +384,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
             it["context_curve"],
             it["overlap"],
             it["choices"],
+            it["counts"],
             it["membership"],
             SplitEvaluation(parts[0], parts[1], None),
             it["audit"],

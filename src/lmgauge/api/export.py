@@ -112,7 +112,7 @@ def export(
     placed = {str(Path(output, name)) if below else os.fspath(output): text for name, text in files.items()}
     for path, text in placed.items():
         with making_parents(Path(path)), writing(path) as file:
-            file.write(text.encode())
+            file.write(text.encode(errors="replace"))  # a lone surrogate has no UTF-8
     return placed
 
 
