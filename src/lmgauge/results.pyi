@@ -27,6 +27,7 @@ from lmgauge.filtering.percentiles import Percentiles as Percentiles
 from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
 from lmgauge.filtering.selection import Selection as Selection
 from lmgauge.models.combined.mixture.static import StaticMixture as StaticMixture
+from lmgauge.models.ngram.count_files import NgramCounts as NgramCounts
 from lmgauge.models.ngram.pruning import PrunedModel as PrunedModel
 from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts

@@ -238,7 +238,7 @@ def test_what_is_exported_and_imported_again_is_the_same(tmp_path: Path, form: s
         ),
         (
             ["--to", "every-eval-ever", "--organization", "me", "--relationship", "other"],
-            "wb2: Every Eval Ever needs finite figures, and a model of a developer: --names BY/MODEL",
+            "wb2: Every Eval Ever needs finite figures, and who made the model: --names BY/MODEL",
         ),
         (["--to", "csv", "-o", "wb2"], "would replace what this command reads"),
     ],

@@ -276,8 +276,7 @@ def word_settings(
 ) -> WordSettings:
     """Return what is to be measured: words, of which some are counted in a training text, or regions."""
     # carried: names of the fields of the text that are carried along.
-    from lmgauge.evaluation.words.merging import WordFrequencies
-    from lmgauge.evaluation.words.regions import Regions
+    from lmgauge.evaluation.words.merging import Regions, WordFrequencies
     from lmgauge.evaluation.words.rows import WordSettings
     from lmgauge.text.tokenizers import make_tokenizer
 

@@ -74,12 +74,19 @@ _TRANSLATIONS = f"""without: align top
 _TABLE = f"""
 Train
   train [training.train]: Train a language model on text.
-    guesses: build count estimate fit learn lm lmplz ngram ngram-count
+    guesses: build estimate fit learn lm lmplz ngram
     verbs: train_neural
     stdin: texts
     show: order tokenizer vocabulary min_count interpolate memory resume preset epochs
     without: {OF_SEGMENTS} as_turn paper initializer_range sum_over_steps html tables
-    metavars: kind=KIND
+    metavars: kind=KIND, context=[sentence|stream]
+    required: output
+  counts = models.count_ngrams: Count the n-grams of a text, to train from or for other programs.
+    guesses: count frequencies ngram-count
+    stdin: texts
+    show: output memory min_count tokenizer field format
+    without: {OF_SEGMENTS} as_turn vocabulary html
+    metavars: context=[sentence|stream]
     required: output
   mix [models.mix]: Mix models, with weights estimated on held-out text.
     guesses: ensemble interpolate
@@ -92,8 +99,8 @@ Train
     arguments: model
     show: order max_count field format
     without: {OF_SEGMENTS} as_turn html tables
-  prune [models.prune]: Drop the n-grams that matter least to a model.
-    guesses: compress shrink trim
+  prune [models.prune]: Drop the n-grams that matter least to a model, or those of other words.
+    guesses: compress limit-vocab shrink trim
     arguments: model
     show: field format
     without: {OF_SEGMENTS} as_turn html

@@ -104,7 +104,7 @@ class Call:
         self.as_json = self.form == "json"
         self.printed = {name: bool(self.values.pop(name, False)) for name in ("whole", "signatures")}
         self.html: str | None = self.values.pop("html", None)
-        if row.stdin and not self.values.get(row.stdin):
+        if row.stdin and not self.values.get(row.stdin) and "counts" not in self.values:
             is_text = row.stdin.startswith("text") and "scores" not in self.values
             self.values[row.stdin] = self.piped_text() if is_text else ("-",)
 

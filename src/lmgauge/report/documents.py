@@ -79,6 +79,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "MixtureModel": _by("models", "mixture_blocks"),
     "SpelledModel": _by("models", "model_blocks"),
     "MixtureFit": _by("models", "fit_blocks"),
+    "NgramCounts": _by("models", "count_blocks"),
     "PrunedModel": _by("models", "pruned_blocks"),
     "StaticMixture": _by("models", "static_blocks"),
     "Percentiles": _by("filtering", "percentile_blocks"),

@@ -29,6 +29,7 @@ MARKDOWN = {sign: f"\\{sign}" for sign in "\\|*_`[]~#"} | {"<": "&lt;", "&": "&a
 LATEX = (
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
+    | {"⏎": " ", "␍": " ", "⇥": " ", "\N{REPLACEMENT CHARACTER}": "?"}
     | {"<": "$<$", ">": "$>$", "|": "$|$", "≥": r"$\geq$", "∞": r"$\infty$", "×": r"$\times$", "σ": r"$\sigma$"}
 )
 """What stands for a sign in a table; a page has both tables for what is copied."""

@@ -30,7 +30,7 @@ from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.signature import Signature, text_parts
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.distributions.blocks import of_events
-from lmgauge.scores.distributions.pairs import Divergences
+from lmgauge.scores.distributions.reductions import Divergences
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 

@@ -14,8 +14,8 @@ from lmgauge.evaluation.divergence.bases import ModelFacts
 from lmgauge.evaluation.divergence.divergence import pair_notes
 from lmgauge.numerics.exact import Floats
 from lmgauge.scores import ScoreBatch
-from lmgauge.scores.distributions.pairs import KullbackLeibler
 from lmgauge.scores.distributions.reduce import reduce_pair
+from lmgauge.scores.distributions.reductions import KullbackLeibler
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 

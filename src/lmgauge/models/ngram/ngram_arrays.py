@@ -90,12 +90,15 @@ def tables_of(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> NgramTa
     return NgramTables(unigrams, builder.tables)
 
 
-def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[NDArray[np.float32], list[Level]]:
+def reweighted(
+    unigrams: NDArray[np.float32], levels: Sequence[Level], *, fill: bool = False
+) -> tuple[NDArray[np.float32], list[Level]]:
     """Return the same n-grams with the back-off weights that make every distribution sum to one."""
     #     weight(h) = (1 - sum of p(w|h) over the words listed after h) / (1 - sum of p(w|h') over the same words)
     # and with the probability of each blank that follows from them. Where hardly anything can follow but what is listed, or
     # hardly anything is left for it, rounding alone would decide: there the weight stays.
-    # unigrams: float32 [vocabulary, 2]; their probabilities stay.
+    # unigrams: float32 [vocabulary, 2]; their probabilities stay. fill: n-grams went whose mass is in no shorter one any
+    # more; where a context lists all that there is, what it lists is then divided by its sum.
     probabilities, weights = unigrams[:, 0].astype(np.float64), unigrams[:, 1].astype(np.float64)
     total = float(np.sum(probabilities))
     renewed: list[Level] = []
@@ -105,6 +108,10 @@ def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[
         own = level.probabilities.astype(np.float32).astype(np.float64)
         lower = probabilities[level.suffixes]
         sums, lower_sums = (sums_of_contexts(level, values, len(weights)) for values in (own, lower))
+        if fill:
+            full = (total - lower_sums <= SMALLEST_SHARE) & (sums > 0)
+            own = own / np.where(full, sums, 1.0)[level.parents]
+            weights = np.where(full, weights, 0.0)
         weights = weights_for(1.0 - sums, total - lower_sums, weights)
         probabilities = np.where(level.listed, own, backed_off(weights[level.parents], lower))
         if renewed:

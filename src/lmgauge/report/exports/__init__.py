@@ -51,13 +51,13 @@ class ExportedFigure:
     name: str  # as JSON and data frames call it: "perplexity", "acc"
     title: str  # as people read it
     value: float  # inf where an event has probability zero
+    digits: int = 4  # after the point, where people read it
+    is_lower_bound: bool = False
     interval: Interval | None = None  # 95 %
     error: float | None = None  # standard error, of means
     higher_is_better: bool = False
     lowest: float = 0.0  # lowest, highest: the range of the figure
     highest: float = math.inf
-    is_lower_bound: bool = False
-    digits: int = 4  # after the point, where people read it
 
     @property
     def shown(self) -> float | None:
@@ -90,35 +90,28 @@ def evaluation_exported(run: Run) -> ExportedRun:
         raise UsageError(f"{run.path}: is a score table; `lmgauge eval --scores {run.path} -o RUN` makes a run of it")
     bound = bool(numbers["bits_per_byte_is_bound"])
     figures = [
-        ExportedFigure(
-            one.name, one.title, float(numbers[one.name]), is_lower_bound=one.bounded and bound, digits=one.digits
-        )
+        ExportedFigure(one.name, one.title, float(numbers[one.name]), one.digits, one.bounded and bound)
         for one in FIGURES
         if numbers[one.name] is not None
     ]
     if numbers["interval"] is not None and not numbers["zero_probability_events"]:
         interval = decode(numbers["interval"], Interval, run.path, "an interval", "evaluate again")
         figures[0] = replace(figures[0], interval=interval)  # of the perplexity
-    text = names_in_brief([Path(path).name for path in run.settings["text"].get("paths", ())]) or "text"
-    return ExportedRun(run, run.name, text, "lmgauge", tuple(figures), numbers["signature"], run.scores_sha256)
+    text = run.settings.get("text")
+    task = names_in_brief([Path(path).name for path in text.get("paths", ())]) if isinstance(text, dict) else ""
+    return ExportedRun(run, run.name, task or "text", "lmgauge", tuple(figures), numbers["signature"], run.scores_sha256)
 
 
 def items_exported(scores: ItemScores) -> ExportedRun:
     """Return what leaves of a run of scores of items."""
     origin, (own, error) = scores.origin, summarized(scores)
-    score = ExportedFigure(
-        origin.score, origin.score, own.score, own.interval, error, origin.higher_is_better, origin.lowest, origin.highest
-    )
+    score = ExportedFigure(origin.score, origin.score, own.score, interval=own.interval, error=error)
+    score = replace(score, higher_is_better=origin.higher_is_better, lowest=origin.lowest, highest=origin.highest)
     columns = {name: list(getattr(scores, name)) for name in ("item", "subset", "cluster", "prompt", "content")}
     columns |= {"sample": scores.sample.tolist(), "score": scores.score.tolist()}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    unit = "none" if own.interval is None else f"{own.interval.units}-{own.interval.unit}"
-    parts = {
-        "score": origin.score,
-        "program": origin.program,
-        "n": str(len(set(zip(scores.subset, scores.item, strict=True)))),
-        "independent": unit,
-    }
+    count, unit = len(set(scores.codes.tolist())), own.interval and f"{own.interval.units}-{own.interval.unit}"
+    parts = {"score": origin.score, "program": origin.program, "n": str(count), "independent": unit or "none"}
     task = names_in_brief([*dict.fromkeys(filter(None, scores.subset))]) or origin.score
     line = str(Signature(parts | {"v": NUMBERS_VERSION}, "items"))
     return ExportedRun(scores, origin.model, task, origin.program, (score,), line, digest(rows), rows)

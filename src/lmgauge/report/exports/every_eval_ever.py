@@ -18,22 +18,19 @@ _UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 
 
 def every_eval_ever(
-    runs: Sequence[ExportedRun],
-    *,
-    organization: str,
-    relationship: str,
-    dataset: str | None = None,
-    source: str | None = None,
+    runs: Sequence[ExportedRun], *, organization: str, relationship: str, dataset: str = "", source: str = ""
 ) -> Iterator[tuple[str, str]]:
     """Records of Every Eval Ever: the figures of each run, and a line for each scored item."""
     data = {"source_type": "hf_dataset", "hf_repo": dataset} if dataset else {"source_type": "other"}
-    origin = {"source_name": "lmgauge", "source_type": "evaluation_run", "source_organization_name": organization}
-    origin |= {"evaluator_relationship": relationship} | ({"source_organization_url": source} if source else {})
+    origin: dict[str, Any] = {
+        "source_name": "lmgauge",
+        "source_type": "evaluation_run",
+        "source_organization_name": organization,
+    }
+    origin |= {"evaluator_relationship": relationship} | ({"additional_details": {"url": source}} if source else {})
     for run in runs:
         if "/" not in run.model or any(math.isinf(figure.value) for figure in run.figures):
-            raise UsageError(
-                f"{run.model}: Every Eval Ever needs finite figures, and a model of a developer: --names BY/MODEL"
-            )
+            raise UsageError(f"{run.model}: Every Eval Ever needs finite figures, and who made the model: --names BY/MODEL")
         stamp = str(int(run.moment.timestamp()))
         shared = {"schema_version": "0.3.0", "evaluation_id": f"{run.task}/{run.model}/{stamp}"}
         key = UUID(digest(shared, run.rows_sha256, [figure.name for figure in run.figures])[:32], version=4)
@@ -57,33 +54,28 @@ def every_eval_ever(
 
 def _result(task: str, figure: ExportedFigure, data: dict[str, str]) -> dict[str, Any]:
     own, highest = figure.interval, "Infinity" if math.isinf(figure.highest) else figure.highest
-    metric = {"metric_id": figure.name, "metric_name": figure.title, "lower_is_better": not figure.higher_is_better}
+    metric: dict[str, Any] = {
+        "metric_id": figure.name,
+        "metric_name": figure.title,
+        "lower_is_better": not figure.higher_is_better,
+    }
     details: dict[str, Any] = {"score": figure.value, "details": {"is_lower_bound": str(figure.is_lower_bound).lower()}}
     if own is not None:
         ends = {"lower": own.low, "upper": own.high, "confidence_level": own.level, "method": own.method}
         details["uncertainty"] = {"confidence_interval": ends, "num_samples": own.units}
-    return {
-        "evaluation_result_id": figure.name,
-        "evaluation_name": task,
-        "source_data": {"dataset_name": task} | data,
-        "metric_config": metric | {"score_type": "continuous", "min_score": figure.lowest, "max_score": highest},
-        "score_details": details,
-    }
+    metric |= {"score_type": "continuous", "min_score": figure.lowest, "max_score": highest}
+    named = {"evaluation_result_id": figure.name, "evaluation_name": task, "source_data": {"dataset_name": task} | data}
+    return named | {"metric_config": metric, "score_details": details}
 
 
 def _sample(run: ExportedRun, row: Mapping[str, Any]) -> dict[str, Any]:
     # Of what was asked and answered only digests are kept.
     (figure,) = run.figures
     best = figure.highest if figure.higher_is_better else figure.lowest
+    named = {"model_id": run.model, "evaluation_name": run.task, "evaluation_result_id": figure.name}
+    unknown = {"input": {"raw": "", "reference": []}, "output": {"raw": []}, "answer_attribution": []}
     return {
-        "model_id": run.model,
-        "evaluation_name": run.task,
-        "evaluation_result_id": figure.name,
-        "sample_id": row["item"],
-        "interaction_type": "single_turn",
-        "input": {"raw": "", "reference": []},
-        "output": {"raw": []},
-        "answer_attribution": [],
+        **(named | {"sample_id": row["item"], "interaction_type": "single_turn"} | unknown),
         "evaluation": {"score": row["score"], "is_correct": row["score"] == best},
         "metadata": {name: str(row[name]) for name in ("subset", "cluster", "sample", "prompt", "content")},
     }

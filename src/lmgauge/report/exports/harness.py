@@ -51,7 +51,7 @@ def harness(runs: Sequence[ExportedRun]) -> Iterator[tuple[str, str]]:
 
 def _sample(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
     item, (metric, chosen) = row["item"], name.split(",", 1)
-    number = int(item) if item.isascii() and item.isdigit() else None
+    number = int(item) if item.isascii() and item.isdigit() and len(item) < 19 else None
     empty: dict[str, Any] = {"target": "", "arguments": {}, "resps": [], "filtered_resps": [], "target_hash": ""}
     known = {"doc": {"cluster": row["cluster"]}, "doc_hash": row["content"], "prompt_hash": row["prompt"]}
     score = {"filter": chosen, "metrics": [metric], metric: row["score"]}

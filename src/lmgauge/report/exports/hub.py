@@ -11,7 +11,7 @@ from lmgauge.base.json_text import to_json
 from lmgauge.report.exports import ExportedRun
 
 
-def hub(runs: Sequence[ExportedRun], *, dataset: str, task: str, source: str | None = None) -> Iterator[tuple[str, str]]:
+def hub(runs: Sequence[ExportedRun], *, dataset: str, task: str, source: str = "") -> Iterator[tuple[str, str]]:
     """A file for the model's repository on the Hugging Face Hub (.eval_results/*.yaml)."""
     (run, *others), (figure, *more) = runs, runs[0].figures
     if others or more:

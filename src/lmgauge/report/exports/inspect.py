@@ -11,9 +11,7 @@ from lmgauge.base.result_list import plain_values
 from lmgauge.report.exports import ExportedFigure, ExportedRun
 
 
-def inspect(
-    runs: Sequence[ExportedRun], *, dataset: str | None = None, source: str | None = None
-) -> Iterator[tuple[str, str]]:
+def inspect(runs: Sequence[ExportedRun], *, dataset: str = "", source: str = "") -> Iterator[tuple[str, str]]:
     """Logs of Inspect, as JSON: the figures of each run, and a sample for each scored item."""
     for run in runs:
         key, date = digest(run.model, run.task, run.rows_sha256)[:22], run.moment.isoformat()

@@ -11,6 +11,7 @@ from lmgauge.base.errors import LmgaugeError, UsageError
 from lmgauge.base.escaping import visible_on_page
 from lmgauge.evaluation.comparison.compare import compare
 from lmgauge.evaluation.runs import Run
+from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.report import blocks as doc
 from lmgauge.report.exports import ExportedFigure, ExportedRun
 from lmgauge.report.tsv_renderer import latex_lines
@@ -62,7 +63,8 @@ def _best(column: Mapping[str, tuple[int, ExportedFigure]], compared: Callable[[
 
 
 def _compared(sources: Sequence[Any]) -> Any:
-    # Each run beside the first, the best.
+    # Each run beside the first, which its figure chose as the best: p-values count for all pairs.
     if isinstance(sources[0], Run):
         return compare(sources, examples=0, best_first=True)
-    return compare_items(sources, list(map(str, range(len(sources))))).differences
+    pairs = compare_items(sources, list(map(str, range(len(sources))))).differences
+    return holm_adjusted(pairs, best_of=len(sources))

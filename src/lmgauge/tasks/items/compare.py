@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -84,28 +83,25 @@ class _Paired:
     runs: Sequence[_Run]
     keys: Sequence[Key]
     clusters: Ints | None  # [items], their numbers; None where they are not known
+    means: Floats  # [runs, items], scores
+    counts: Ints  # [runs, items], samples
+    variances: Floats  # [runs, items], within items; NaN of single samples
+
+    @classmethod
+    def of(cls, runs: Sequence[_Run], keys: Sequence[Key]) -> _Paired:
+        """Return what runs say of items that are in all of them."""
+        places = [[run.places[key] for key in keys] for run in runs]
+        means, counts, variances = (
+            np.stack([getattr(run, name)[own] for run, own in zip(runs, places, strict=True)])
+            for name in ("means", "counts", "variances")
+        )
+        return cls(runs, keys, _clusters(runs, keys), means, counts, variances)
 
     def part(self, chosen: Sequence[int]) -> _Paired:
         """Return the same of some items."""
-        return _Paired(self.runs, [self.keys[i] for i in chosen], None if self.clusters is None else self.clusters[chosen])
-
-    @cached_property
-    def means(self) -> Floats:
-        """Return the score of each item, float64 [runs, items]."""
-        return self._columns("means")
-
-    @cached_property
-    def counts(self) -> Floats:
-        """Return the number of samples, int64 [runs, items]."""
-        return self._columns("counts")
-
-    @cached_property
-    def variances(self) -> Floats:
-        """Return the variances within items, float64 [runs, items]; NaN of single samples."""
-        return self._columns("variances")
-
-    def _columns(self, name: str) -> Floats:
-        return np.stack([getattr(run, name)[[run.places[key] for key in self.keys]] for run in self.runs])
+        keys, clusters = [self.keys[i] for i in chosen], None if self.clusters is None else self.clusters[chosen]
+        means, counts, variances = self.means[:, chosen], self.counts[:, chosen], self.variances[:, chosen]
+        return _Paired(self.runs, keys, clusters, means, counts, variances)
 
     @property
     def binary(self) -> bool:
@@ -148,7 +144,7 @@ def compare_items(
     if not keys or (not_shared and not common):
         cure = "--common compares those that all have alike" if keys else "no item is in all runs"
         raise InputError(f"not the same items: {'; '.join([*not_shared, cure])}")
-    paired = _Paired(each, keys, _clusters(each, keys))
+    paired = _Paired.of(each, keys)
     ends = min(one.lowest for one in origins), max(one.highest for one in origins)
     whole = _adjusted([paired], [""])
     subsets: dict[str, list[int]] = {}
@@ -319,7 +315,7 @@ def _examples(paired: _Paired, most: int, ends: tuple[float, float]) -> Iterator
     chosen = [("most runs miss it", -misses, misses > 0.5)]
     for run, good in zip(paired.runs[1:], goods[1:], strict=True):
         gain = good - goods[0]
-        chosen += [(f"{run.name} loses", gain, gain < 0), (f"{run.name} wins", -gain, gain > 0)]
+        chosen += [(f"lost by {run.name}", gain, gain < 0), (f"won by {run.name}", -gain, gain > 0)]
     for why, order, among in chosen:
         for i in [i for i in np.argsort(order, kind="stable").tolist() if among[i]][:most]:
             yield ItemExample(why, paired.keys[i][1], paired.keys[i][0], tuple(paired.means[:, i].tolist()))
@@ -328,6 +324,6 @@ def _examples(paired: _Paired, most: int, ends: tuple[float, float]) -> Iterator
 def summarized(scores: ItemScores) -> tuple[ItemRun, float | None]:
     """Return the score of one run with its interval, and its standard error where it is known."""
     run = _Run(scores.origin.model, scores)
-    paired = _Paired([run], list(run.places), _clusters([run], list(run.places)))
+    paired = _Paired.of([run], list(run.places))
     own = paired.spread(paired.means[0])
     return _run(paired, 0, (scores.origin.lowest, scores.origin.highest)), None if own is None else own.error
