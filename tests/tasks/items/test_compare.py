@@ -141,6 +141,19 @@ def test_a_difference_of_the_detectable_size_is_found_in_four_of_five_draws() ->
     assert 70 <= found <= 90
 
 
+@pytest.mark.parametrize("clusters", [None, CLUSTERS])
+def test_neither_the_order_of_items_nor_that_of_runs_matters(clusters: list[str] | None) -> None:
+    names, order = [str(i) for i in range(44)], np.random.Generator(np.random.PCG64(2)).permutation(44)
+    first = scored("a", FIRST, items=names, clusters=clusters)
+    mixed = None if clusters is None else [clusters[i] for i in order]
+    second = scored("b", np.array(SECOND)[order], items=[names[i] for i in order], clusters=mixed)
+    (one,), (other,) = (compare_items(runs).differences for runs in ([first, second], [second, first]))
+    assert one.difference == pytest.approx(float(np.mean(SECOND) - np.mean(FIRST)))
+    assert (one.difference, one.p_value, one.detectable) == pytest.approx(
+        (-other.difference, other.p_value, other.detectable)
+    )
+
+
 def test_few_items_that_differ_have_no_interval() -> None:
     five = pair(*solved(40, 0, 5, 55))
     assert (five.interval, five.detectable, five.significant) == (None, None, False)
@@ -173,11 +186,11 @@ def test_items_to_look_at_are_those_missed_lost_and_won() -> None:
     result = compare_items([scored("a", [0, 0, 1, 1, 1, 0, 1]), scored("b", [0, 1, 1, 0, 1, 0, 1])], examples=1)
     assert [(one.why, one.item) for one in result.examples] == [
         ("most runs miss it", "0"),
-        ("b loses", "3"),
-        ("b wins", "1"),
+        ("lost by b", "3"),
+        ("won by b", "1"),
     ]
     worse = [scored(name, of, higher_is_better=False) for name, of in (("a", [0.9, 0.1]), ("b", [0.9, 0.2]))]
-    assert [(one.why, one.item) for one in compare_items(worse).examples] == [("most runs miss it", "0"), ("b loses", "1")]
+    assert [(one.why, one.item) for one in compare_items(worse).examples] == [("most runs miss it", "0"), ("lost by b", "1")]
 
 
 def test_rows_and_plain_values_have_what_is_shown() -> None:
