@@ -2,13 +2,14 @@
 
 On each collection a Kneser-Ney 5-gram (words, unseen ones spelled) is the proxy; an LSTM and a Transformer (subwords), all
 trained here, are the models that cost. Each scores every document once, so the truth is known; the totals are kept in a
-cache. Each draw then takes documents at random and makes the estimates of `lmgauge eval --proxy --sample` from them.
+cache. Each draw then makes the estimates of `lmgauge eval --proxy --sample` from them.
 
-* **times**: mean square error of a plain sample (total nats over total bytes), divided by that of the estimate.
+* **times**: mean square error of a plain sample (documents drawn at random, total nats over total bytes, or tokens), divided
+  by that of the estimate; of bits per byte, and per token.
 * **cover**: 95 % intervals that hold the figure of the whole collection: of bits per byte, per token, and of a plain sample.
-* **useless**: the first two with random numbers for a proxy, and with three of them beside the 5-gram.
+* **noise**: times and cover with random numbers for a proxy, and with three such proxies beside the 5-gram.
 * **alarms**: tests at 5 % of two models that do not differ on texts of these documents, drawn with replacement; each scores
-  the same sample of such a text.
+  the same sample of such a text; of bits per byte, and per token.
 
     python benchmarks/sampled_documents.py --cache /tmp/totals
 
@@ -29,8 +30,9 @@ import numpy as np
 
 import lmgauge
 from lmgauge.evaluation.event_sums import EventSums
+from lmgauge.evaluation.sampled import Sample
 from lmgauge.numerics.intervals import Spread
-from lmgauge.numerics.sampling import draw, estimated, known, ratio_of
+from lmgauge.numerics.sampling import draw
 from simulate_verdicts import Documents, Floats, Ints, articles, shuffled, unpacked
 
 SIZES = (10, 20, 50, 100, 200)
@@ -81,7 +83,7 @@ COLLECTIONS: dict[str, Callable[[Path], tuple[list[str], Documents]]] = {"books"
 
 
 def totals(name: str, data: Path, cache: Path) -> dict[str, Floats]:
-    """Return what each model gave each document: nats and events, and the bytes of each; read from the cache if there."""
+    """Return what each model gave each document: nats, unseen and all events; and the bytes of each; cached."""
     file = cache / f"{name}.npz"
     if not file.exists():
         train, documents = COLLECTIONS[name](data)
@@ -98,22 +100,27 @@ def totals(name: str, data: Path, cache: Path) -> dict[str, Floats]:
                 lmgauge.train_neural(kind, corpus, output=folder, **recipe)
             models[kind] = lmgauge.load_model(folder, device="cpu")
         for label, model in models.items():
-            tally = EventSums()
+            tally, unseen = EventSums(), np.zeros(len(documents))
             for batch in model.score(lmgauge.Corpus.from_strings(lines)):
                 tally.add(batch)
+                unseen += np.bincount(of_line[batch.row_segments()[batch.unseen()]], minlength=len(documents))
             sums = tally.per_segment()
             columns[label] = np.bincount(of_line, -sums.nats)
+            columns[f"{label} unseen"] = unseen
             columns[f"{label} events"] = np.bincount(of_line, sums.events)
         np.savez(file, **columns)
     return dict(np.load(file))
 
 
-def estimate(columns: dict[str, Floats], label: str, proxies: Floats, events: Floats, drawn: Ints) -> tuple[Spread, Spread]:
-    """Return nats per byte and per event, as `lmgauge eval --sample` has them."""
-    sizes = columns["bytes"]
-    upper = estimated(columns[label][drawn], sizes, proxies, drawn)
-    lower = estimated(columns[f"{label} events"][drawn], sizes, events, drawn)
-    return ratio_of(upper, known(sizes, drawn), sizes, drawn), ratio_of(upper, lower, sizes, drawn)
+def of_proxy(columns: dict[str, Floats], label: str) -> list[Floats]:
+    return [columns[f"{label}{column}"] for column in ("", " unseen", " events")]
+
+
+def spreads(sizes: Floats, proxies: list[list[Floats]], drawn: Ints, values: list[Floats], **how: bool) -> dict[str, Spread]:
+    """Return nats per byte and per event, as `lmgauge eval --sample` has them, of nats and events of each document."""
+    said = {str(i): tuple(column.tolist() for column in proxy) for i, proxy in enumerate(proxies)}
+    sample = Sample("", 0, drawn.tolist(), "", 0, [], {"bytes": sizes.tolist()}, said)
+    return sample.spreads(*(column[drawn] for column in values), **how)
 
 
 def holds(spread: Spread, truth: float) -> bool:
@@ -123,44 +130,53 @@ def holds(spread: Spread, truth: float) -> bool:
 
 def simulate(columns: dict[str, Floats], label: str, count: int, draws: int) -> str:
     """Return a row of the table."""
-    sizes, nats = columns["bytes"], columns[label]
-    documents = len(sizes)
-    per_byte, per_event = nats.sum() / sizes.sum(), nats.sum() / columns[f"{label} events"].sum()
-    generator = np.random.default_rng(count)
-    none, own = np.zeros((documents, 0)), columns["kn5"][:, None]
-    noise = generator.uniform(size=(documents, 3)) * sizes.mean()
-    helpers = {"plain": (none, none), "kn5": (own, columns["kn5 events"][:, None]), "noise": (noise[:, :1], noise[:, :1])}
-    if count >= 50:  # ten documents a proxy
-        helpers["kn5 and noise"] = np.column_stack((own, noise)), none
-    errors: dict[str, list[float]] = {name: [] for name in helpers}
-    hits: dict[str, list[bool]] = {}
+    sizes, values = columns["bytes"], [columns[label], columns[f"{label} events"]]
+    truth = {"bytes": values[0].sum() / sizes.sum(), "events": values[0].sum() / values[1].sum()}
+    own, noise = of_proxy(columns, "kn5"), noises(len(sizes), count, sizes.mean())
+    rates = {
+        "kn5": own[0] / sizes,
+        "several": own[0] / sizes,
+    }
+    helpers = {"plain": [], "kn5": [own], "noise": noise[:1]}
+    if count >= 40:  # ten documents a proxy
+        helpers["several"] = [own, *noise]
+    errors: dict[tuple[str, str], list[float]] = {}
+    hits: dict[tuple[str, str], list[bool]] = {}
     for number in range(draws):
-        drawn = draw(documents, count, number)
-        for name, (proxies, events) in helpers.items():
-            of_bytes, of_events = estimate(columns, label, proxies, events, drawn)
-            errors[name].append((of_bytes.ratio - per_byte) ** 2)
-            hits.setdefault(name, []).append(holds(of_bytes, per_byte))
-            hits.setdefault(f"{name} events", []).append(holds(of_events, per_event))
-    times = {name: float(np.mean(errors["plain"]) / np.mean(values)) for name, values in errors.items()}
-    cover = {name: f"{100 * np.mean(values):.1f}" for name, values in hits.items()}
-    alarms = 100 * np.mean([false_alarm(columns, label, count, number) for number in range(draws)])
-    several = f"{times['kn5 and noise']:.2f} {cover['kn5 and noise']}" if count >= 50 else "-"
+        for name, proxies in helpers.items():
+            drawn = draw(rates.get(name, np.zeros(len(sizes))), count, number)
+            for per, spread in spreads(sizes, proxies, drawn, values).items():
+                errors.setdefault((name, per), []).append((spread.ratio - truth[per]) ** 2)
+                hits.setdefault((name, per), []).append(holds(spread, truth[per]))
+    times = {key: float(np.mean(errors["plain", key[1]]) / np.mean(squares)) for key, squares in errors.items()}
+    shown = {key: f"{times[key]:6.2f} {100 * np.mean(held):5.1f}" for key, held in hits.items()}
+    alarms = 100 * np.mean([false_alarms(columns, label, count, number) for number in range(draws)], axis=0)
     return (
-        f"{label:12} {count:4} {times['kn5']:6.2f}   {cover['kn5']} {cover['kn5 events']} {cover['plain']}   "
-        f"{times['noise']:.3f} {cover['noise']}   {several}   {alarms:.1f}"
+        f"{label:12} {count:4} {shown['kn5', 'bytes']}   {shown['kn5', 'events']}   {shown['plain', 'bytes'][7:]}   "
+        f"{shown['noise', 'bytes']}   {shown.get(('several', 'bytes'), '     -     -')}   {alarms[0]:.1f} {alarms[1]:.1f}"
     )
 
 
-def false_alarm(columns: dict[str, Floats], label: str, count: int, number: int) -> bool:
-    """Return whether the test finds a difference of two models that have none, on a text drawn from these documents."""
-    sizes = columns["bytes"]
-    rival = columns[next(one for one in MODELS if one != label)]
-    difference = columns[label] - rival
-    centered = difference - difference.sum() / sizes.sum() * sizes
-    text = np.random.default_rng(number).integers(0, len(sizes), len(sizes))
-    drawn = draw(len(sizes), count, number)
-    upper = estimated(centered[text][drawn], sizes[text], columns["kn5"][text][:, None], drawn)
-    return ratio_of(upper, known(sizes[text], drawn), sizes[text], drawn, like_texts=True).p_value < 0.05
+def noises(documents: int, seed: int, size: float) -> list[list[Floats]]:
+    """Return three proxies that know nothing."""
+    return list(np.random.default_rng(seed).uniform(size=(3, 3, documents)) * size)
+
+
+def false_alarms(columns: dict[str, Floats], label: str, count: int, number: int) -> list[bool]:
+    """Return whether tests find a difference of two models that have none, on a text drawn from these documents."""
+    text = np.random.default_rng(number).integers(0, len(columns["bytes"]), len(columns["bytes"]))
+    of_text = {name: column[text] for name, column in columns.items()}
+    rival = next(one for one in MODELS if one != label)
+    drawn = draw(of_text["kn5"] / of_text["bytes"], count, number)
+    found = []
+    for per in ("bytes", "events"):
+        size = f"{label} events" if per == "events" else per
+        shift = (columns[label] - columns[rival]).sum() / columns[size].sum()
+        difference = of_text[label] - of_text[rival] - shift * of_text[size]
+        values = [difference, of_text[f"{label} events"]]
+        tested = spreads(of_text["bytes"], [of_proxy(of_text, "kn5")], drawn, values, like_texts=True)
+        found.append(tested[per].p_value < 0.05)
+    return found
 
 
 def main() -> None:
@@ -176,7 +192,7 @@ def main() -> None:
         bits = ", ".join(f"{label} {columns[label].sum() / sizes.sum() / math.log(2):.3f}" for label in others)
         spread = sizes.std() / sizes.mean()
         print(f"\n{name}: {len(sizes)} documents, sizes vary by {100 * spread:.0f} %, bits per byte: {bits}")
-        print("model        drawn  times   cover events plain   noise cover   with noise   alarms", flush=True)
+        print("model        drawn times cover   per token     plain      noise         several       alarms", flush=True)
         for label in MODELS:
             for count in (size for size in SIZES if size < len(sizes)):
                 print(simulate(columns, label, count, options.draws), flush=True)

@@ -28,8 +28,8 @@ def test_the_verdict_is_first(made: Path) -> None:
     assert lines[0] == "# acc on 250 items, the same in all runs by id and prompt"
     assert lines[1].startswith("# b is better than a: 0.6520 for b, 0.5760 for a, difference +0.0760, 95 % interval +0.0230")
     assert lines[1].endswith("(p = 0.0079, McNemar's exact test).")
-    assert "b wins" in "\n".join(lines)
-    assert "b wins" not in ok("compare", made / "a", made / "b", "--no-details").stdout
+    assert "won by b" in "\n".join(lines)
+    assert "won by b" not in ok("compare", made / "a", made / "b", "--no-details").stdout
 
 
 def test_json_is_a_table_of_systems_for_correlate(made: Path, tmp_path: Path) -> None:

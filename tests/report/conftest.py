@@ -90,7 +90,8 @@ def results(runs: list[Path]) -> dict[str, Any]:
     pairs = lmgauge.compare(runs[:3], train=train)
     items = tuple(replace(item, first=HOSTILE, second=LONG) for item in pairs)
     diagnosed = lmgauge.diagnose(runs[0], train=train, model=models[0])
-    estimated = lmgauge.estimate(models[0], test, proxy=models[1], sample=12, document="segment")
+    estimated = lmgauge.estimate(models[0], test, proxy=models[1], sample=12, document="segment", by_group=True)
+    of_groups = (replace(estimated.groups[0], group=HOSTILE), replace(estimated.groups[0], group=LONG, figures=()))
     counts = np.array([(8, 10), (9, 10), (7, 9)] * 20, dtype=np.int64)
     groups = grouped(np.arange(60) % 2, [HOSTILE, LONG], [counts, counts - 1])
     alignment = align("a\x1b[1m b \u202ec", "a x \u202ec d")
@@ -101,7 +102,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "comparison": replace(pairs, runs=(HOSTILE, LONG, LONG), items=items),
         "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
         "decision": replace(lmgauge.decide(models, test, document="segment"), first=HOSTILE, second=LONG, base=HOSTILE),
-        "estimate": replace(estimated, model=HOSTILE, proxies=(LONG,), notes=(HOSTILE, LONG)),
+        "estimate": replace(estimated, model=HOSTILE, proxies=(LONG,), notes=(HOSTILE, LONG), groups=of_groups),
         "ladder": climbed(lmgauge.baseline(train, test, models=models, order=2, character_order=2)),
         "diagnosis": replace(diagnosed, evaluation=replace(diagnosed.evaluation, model=LONG)),
         "divergence": replace(lmgauge.divergence(*models, test), a=HOSTILE, b=LONG),

@@ -10,6 +10,7 @@ from lmgauge.report.formats import counted, in_words, number, p_equals, percent
 from lmgauge.tasks.items.results import ITEMS, ItemComparisons, ItemDifference
 
 _ONCE = ("subset", "items", "first", "score")  # said elsewhere of all items
+_POWER = "; detectable, needed: with power 80 %"
 _UNLIKE = "Only the items that all runs have alike are compared: "
 
 
@@ -26,13 +27,10 @@ def blocks(result: ItemComparisons, *, details: bool | None = None) -> doc.Docum
         *([doc.Verdict("bad", f"{_UNLIKE}{'; '.join(result.not_shared)}.")] if result.not_shared else []),
         *(doc.Verdict("good" if d.significant else "unknown", " ".join(_answer(result, d))) for d in result.differences),
         doc.Table(doc.columns(result.systems)),
-        doc.Table(
-            tuple(one for one in doc.columns(result.differences) if one.title not in _ONCE),
-            f"beside {first} (detectable, needed: with power 80 %)",
-        ),
+        doc.Table(tuple(one for one in doc.columns(result.differences) if one.title not in _ONCE), f"beside {first}"),
         *([chart] if any(ends) else []),
         doc.Table(doc.columns(result.by_subset), f"by subset, beside {first}"),
-        *doc.notes([f"95 % intervals and p: {result.independence}", *_sampling(result), *result.notes]),
+        *doc.notes([f"95 % intervals and p: {result.independence}{_POWER}", *_sampling(result), *result.notes]),
         *(_examples(result) if details or (details is None and len(gaps) == 1) else []),
         doc.Signature(result.signature),
     )

@@ -173,11 +173,11 @@ def test_items_to_look_at_are_those_missed_lost_and_won() -> None:
     result = compare_items([scored("a", [0, 0, 1, 1, 1, 0, 1]), scored("b", [0, 1, 1, 0, 1, 0, 1])], examples=1)
     assert [(one.why, one.item) for one in result.examples] == [
         ("most runs miss it", "0"),
-        ("b loses", "3"),
-        ("b wins", "1"),
+        ("lost by b", "3"),
+        ("won by b", "1"),
     ]
     worse = [scored(name, of, higher_is_better=False) for name, of in (("a", [0.9, 0.1]), ("b", [0.9, 0.2]))]
-    assert [(one.why, one.item) for one in compare_items(worse).examples] == [("most runs miss it", "0"), ("b loses", "1")]
+    assert [(one.why, one.item) for one in compare_items(worse).examples] == [("most runs miss it", "0"), ("lost by b", "1")]
 
 
 def test_rows_and_plain_values_have_what_is_shown() -> None:

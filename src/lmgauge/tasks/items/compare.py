@@ -315,7 +315,7 @@ def _examples(paired: _Paired, most: int, ends: tuple[float, float]) -> Iterator
     chosen = [("most runs miss it", -misses, misses > 0.5)]
     for run, good in zip(paired.runs[1:], goods[1:], strict=True):
         gain = good - goods[0]
-        chosen += [(f"{run.name} loses", gain, gain < 0), (f"{run.name} wins", -gain, gain > 0)]
+        chosen += [(f"lost by {run.name}", gain, gain < 0), (f"won by {run.name}", -gain, gain > 0)]
     for why, order, among in chosen:
         for i in [i for i in np.argsort(order, kind="stable").tolist() if among[i]][:most]:
             yield ItemExample(why, paired.keys[i][1], paired.keys[i][0], tuple(paired.means[:, i].tolist()))

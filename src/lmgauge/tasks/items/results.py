@@ -85,7 +85,7 @@ class ItemComparisons(Tabled):
         matched_by: what says that items are the same: "id and content" (the question), "id and prompt", or "id" alone.
         not_shared: where runs have other items, or other prompts under the same id, in words; these are left out.
         independence: what intervals and tests take as independent, in words.
-        examples: items that most runs miss, and those where a run gains or loses most beside the first.
+        examples: items that most runs miss, and those lost or won by a run beside the first.
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
 
