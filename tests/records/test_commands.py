@@ -49,6 +49,7 @@ DATA: dict[str, Rows] = {
     ],
     "tokens": [{"item": n, "token": w, "logprob_nats": -0.5 * len(w)} for n, line in enumerate(LINES) for w in line.split()],
     "scores": [{"segment": n, "token": w, "logprob": -0.5 * len(w)} for n, line in enumerate(LINES) for w in line.split()],
+    "items": [{"item": name, "acc": number % 2} for number, name in enumerate(IDS)],
     "regions": [{"text_id": number, "region": "first", "text": line.split()[0]} for number, line in enumerate(LINES, 1)],
     "systems": [
         {"system": name, "score": 20 + n * n, "perplexity": 90 - 3 * n} for n, name in enumerate(["text", "hyp", "control"])
@@ -129,6 +130,7 @@ CASES: dict[str, dict[str, str]] = {
         "eval scores": "eval --scores scores{ending} --json",
         "import files": "import scores{ending} -o {out} --json",
     },
+    "scores of items": {"import files": "import items{ending} --score acc -o {out} --json"},
     "tables of systems": {
         "correlate scores": "correlate systems{ending} --json",
         "correlate perplexities": "correlate systems.jsonl systems{ending} --json",

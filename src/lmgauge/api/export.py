@@ -94,9 +94,9 @@ def export(
         raise UsageError(f"{len(names)} names for {len(paths)} runs: give one for each, in their order")
     made = [_exported(path, figures, name, task, date) for path, name in zip_longest(paths, names)]
     known = signature(exporter)
-    given = {"dataset": dataset, "source": source, "organization": organization, "relationship": relationship}
-    given |= {"task": task} if "task" in known.parameters else {}
-    options = {name: value for name, value in given.items() if value is not None}
+    choices = {"dataset": dataset, "source": source, "organization": organization, "relationship": relationship}
+    choices |= {"task": task} if "task" in known.parameters else {}
+    options = {name: value for name, value in choices.items() if value is not None}
     try:
         known.bind(made, **options)
     except TypeError as error:

@@ -32,8 +32,8 @@ def import_items(
 ) -> ItemScores | ItemRuns:
     """Make a run folder of the scores of a task's items, from the log of another program: `lmgauge import --score`.
 
-    It reads samples of lm-evaluation-harness, and tables with a row for each item; `compare` tests the difference of such
-    runs.
+    It reads samples of lm-evaluation-harness, logs of Inspect (.eval, .json) and OpenAI evals, per_instance_stats.json of
+    HELM, results of promptfoo, and tables with a row for each item; `compare` tests the difference of such runs.
 
     Args:
         files: what the program wrote: a path, or several; in Python also a data frame. An item that is in several files was
@@ -68,27 +68,24 @@ def import_items(
         ...     import_items(table, f"{folder}/run", score="correct")
         <ItemScores: small: correct 0.7500, 4 scores>
     """
-    from lmgauge.base.files import folder_named
-    from lmgauge.tasks.items.logs import ItemReading, read_log_items
+    from dataclasses import replace
+
+    from lmgauge.evaluation.runs import run_targets
+    from lmgauge.tasks.items.logs import read_log_items
     from lmgauge.tasks.items.table import ItemRuns
 
-    for field in chosen(reading):
-        if field not in ("id", "group", "document"):
-            raise UsageError(f"{field.replace('_', '-')} is about a text, and scores of items have none: leave it out")
-    low, high = scale if len(scale) == 2 else (1, 0)
-    if not low < high:
+    if unused := [field for field in chosen(reading) if field not in ("id", "group", "document")]:
+        raise UsageError(f"{unused[0].replace('_', '-')} is about a text, and scores of items have none: leave it out")
+    if len(scale) != 2 or not scale[0] < scale[1]:
         raise UsageError(f"scale must be the lowest and the highest score there can be, as in 0,100; got {scale}")
-    subset = reading.group if "group" in chosen(reading) else None
     scores = [score] if isinstance(score, str) else list(dict.fromkeys(score))
-    how = ItemReading(scores, reading.id, subset, reading.document, (low, high), lower_is_better, name)
-    runs = read_log_items(log_files(files, output), how)
-    if len(runs) == 1:
-        runs[0].write(output)
-        return runs[0]
+    runs = read_log_items(log_files(files, output), scores, reading, scale, name)
+    if lower_is_better:
+        runs = [replace(run, origin=replace(run.origin, higher_is_better=False)) for run in runs]
     names = [run.origin.model for run in runs]
-    for run, model in zip(runs, names, strict=True):
-        run.write(os.path.join(output, folder_named(model if names.count(model) == 1 else f"{model}-{run.origin.score}")))
-    return ItemRuns(tuple(runs))
+    for run, folder in zip(runs, run_targets(os.fspath(output), names), strict=True):
+        run.write(folder)
+    return runs[0] if len(runs) == 1 else ItemRuns(tuple(runs))
 
 
 @verb

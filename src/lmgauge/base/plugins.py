@@ -57,9 +57,9 @@ class Plugins:
         rows = []
         for name, home in homes.items():
             try:
-                found = self.find(name)
-                told = found if isroutine(found) or isclass(found) else sys.modules[home.partition(":")[0]]
-                words = (told.__doc__ or "").strip().partition("\n")[0]
+                plugin = self.find(name)
+                documented = plugin if isroutine(plugin) or isclass(plugin) else sys.modules[home.partition(":")[0]]
+                words = (documented.__doc__ or "").strip().partition("\n")[0]
             except (ImportError, LmgaugeError) as error:
                 words = str(error)
             rows.append({"group": self.group, "name": name, "description": words, "from": sources.get(name, "lmgauge")})

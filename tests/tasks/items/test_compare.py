@@ -141,6 +141,19 @@ def test_a_difference_of_the_detectable_size_is_found_in_four_of_five_draws() ->
     assert 70 <= found <= 90
 
 
+@pytest.mark.parametrize("clusters", [None, CLUSTERS])
+def test_neither_the_order_of_items_nor_that_of_runs_matters(clusters: list[str] | None) -> None:
+    names, order = [str(i) for i in range(44)], np.random.Generator(np.random.PCG64(2)).permutation(44)
+    first = scored("a", FIRST, items=names, clusters=clusters)
+    mixed = None if clusters is None else [clusters[i] for i in order]
+    second = scored("b", np.array(SECOND)[order], items=[names[i] for i in order], clusters=mixed)
+    (one,), (other,) = (compare_items(runs).differences for runs in ([first, second], [second, first]))
+    assert one.difference == pytest.approx(float(np.mean(SECOND) - np.mean(FIRST)))
+    assert (one.difference, one.p_value, one.detectable) == pytest.approx(
+        (-other.difference, other.p_value, other.detectable)
+    )
+
+
 def test_few_items_that_differ_have_no_interval() -> None:
     five = pair(*solved(40, 0, 5, 55))
     assert (five.interval, five.detectable, five.significant) == (None, None, False)

@@ -151,15 +151,15 @@ def limit_vocabulary(model: NgramModel, words: Sequence[str], *, renormalize: bo
     levels = [replace(level, words=new_ids[level.words]) for level in levels]
     if levels:
         levels[0] = replace(levels[0], parents=new_ids[levels[0].parents], suffixes=levels[0].words)
-    kept = unigrams[stays].astype(np.float32)
+    rest = unigrams[stays].astype(np.float32)
     if renormalize:
-        kept, levels = reweighted(kept, levels, fill=True)
+        rest, levels = reweighted(rest, levels, fill=True)
     note = (
         f"{known:,} of {len(words):,} words of a list stay, {len(old) - len(vocabulary):,} of probability {gone:.4g} went: "
     )
     note += "those that stay share it" if renormalize else "they are <unk> now"
     record = replace(model.record, notes=(*model.record.notes, note))
-    return NgramModel(tables_of(kept, levels), vocabulary, model.tokenizer, model.settings, record)
+    return NgramModel(tables_of(rest, levels), vocabulary, model.tokenizer, model.settings, record)
 
 
 def _of_words(levels: Sequence[Level], stays: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
