@@ -7,8 +7,10 @@ import io
 import json
 import os
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -206,17 +208,20 @@ def test_results_of_the_harness_are_what_its_own_table_shows(folder: Path) -> No
     assert "|perplexity" in utils.make_table(content)
 
 
-@pytest.mark.parametrize("form", ["harness"])
+@pytest.mark.parametrize("form", ["harness", "inspect"])
 def test_what_is_exported_and_imported_again_is_the_same(tmp_path: Path, form: str) -> None:
-    first = items("org/m", [1, 1, 0.25, 1, 0, 1, 1, 0, 0.5, 1, 1, 1], "passage")
+    first = items("org/m", [1, 1, 0.25, 1, 0, 1, 1, 0, 0.5, 1, 1, 1 / 3], "passage")
     first.write(tmp_path / "first")
     made = lmgauge.export(tmp_path / "first", to=form, output=tmp_path / form, date="2026-01-15T10:30:00Z")
     again = lmgauge.tasks.import_items(list(made)[-1], tmp_path / "again", score="acc", document="cluster")
     assert isinstance(again, ItemScores)
-    names = ("item", "score", "sample", "subset", "cluster", "prompt")
+    names = ("item", "score", "sample", "subset", "cluster") + ("prompt",) * (form == "harness")
     assert all(list(getattr(again, name)) == list(getattr(first, name)) for name in names)
+    assert set(again.content) == {""}  # nobody knows what was asked
     texts = [lmgauge.export(tmp_path / name, to="csv", date="2026-01-15")["results.csv"] for name in ("first", "again")]
-    assert texts[0] == texts[1]
+    rows = [next(csv.DictReader(io.StringIO(text))) for text in texts]
+    differing = {name for name in rows[0] if rows[0][name] != rows[1][name]}
+    assert differing == (set() if form == "harness" else {"rows_sha256", "signature"})  # no prompts, another program
 
 
 @pytest.mark.parametrize(
@@ -255,3 +260,65 @@ def test_what_is_not_a_run_is_refused(folder: Path) -> None:
     assert "no such run" in refused("export", folder / "nothing", "--to", "csv")
     assert "is a score table; `lmgauge eval --scores" in refused("export", folder / "wb2/scores.parquet", "--to", "csv")
     assert "is not a run: name the runs in it" in refused("export", folder, "--to", "csv")
+
+
+class Tracker(ModuleType):
+    """Takes the calls that Trackio and wandb share, and talks on standard output, as these do."""
+
+    def __init__(self, fails: bool = False) -> None:
+        super().__init__("wandb")
+        self.calls: list[tuple[str, Any]] = []
+        self.fails = fails
+
+    def init(self, *, project: str, name: str, config: dict[str, str]) -> None:
+        if self.fails:
+            raise KeyError("no API key")
+        print("hello")
+        self.calls.append(("init", (project, name, config)))
+
+    def log(self, figures: dict[str, float]) -> None:
+        self.calls.append(("log", figures))
+
+    def finish(self) -> None:
+        self.calls.append(("finish", None))
+
+
+@pytest.mark.parametrize("command", ["eval", "report"])
+def test_runs_are_tracked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """Figures in full precision, ends of the interval, signature and digest; standard output has the result alone."""
+    tracker = Tracker()
+    monkeypatch.setitem(sys.modules, "wandb", tracker)
+    names = ["wb2", "kn2"]
+    if command == "eval":
+        models = {name: lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "a"]), order=1) for name in names}
+        lmgauge.evaluate(models, lmgauge.Corpus.from_strings(["a b"] * 9), output=tmp_path / "runs", track="wandb")
+        runs = [tmp_path / "runs" / name for name in names]
+    else:
+        runs = [folder / name for name in names]
+        result = ok("report", *runs, "-o", tmp_path / "page.html", "--track", "wandb", "--json")
+        assert json.loads(result.stdout)
+        assert "hello" in result.stderr
+    assert [kind for kind, _ in tracker.calls] == ["init", "log", "finish"] * 2
+    for run, name, (_, made), (_, figures) in zip(runs, names, tracker.calls[::3], tracker.calls[1::3], strict=True):
+        exported = evaluation_exported(open_run(run))
+        assert made[:2] == ("lmgauge", name)
+        assert made[2] == {"text": exported.task, **exported.provenance()}
+        interval = exported.figures[0].interval
+        assert interval is not None
+        assert (figures["perplexity_low"], figures["perplexity_high"]) == (interval.low, interval.high)
+        assert figures["perplexity"] == exported.figures[0].value
+        assert figures.keys() >= {"bits_per_byte"}
+
+
+def test_what_cannot_be_tracked_is_refused(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    assert "lmgauge[track]" in refused("report", folder / "wb2", "-o", tmp_path / "page.html", "--track", "trackio")
+    assert not (tmp_path / "page.html").exists()
+    monkeypatch.setitem(sys.modules, "wandb", Tracker(fails=True))
+    words = refused("report", folder / "wb2", "-o", tmp_path / "page.html", "--track", "wandb").splitlines()[-1]
+    assert "wandb did not take wb2, which lies in its folder: 'no API key'" in words
+    model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "a"]), order=1)
+    with pytest.raises(UsageError, match="what a run folder holds"):
+        lmgauge.evaluate(model, texts=["a"], track="wandb")
+    with pytest.raises(UsageError, match="mlflow"):
+        lmgauge.evaluate(model, texts=["a"], output=tmp_path / "run", track="mlflow")  # type: ignore[call-overload]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime
 from inspect import signature
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.api.inputs import PATHS, PathLike, opened
+from lmgauge.base.choices import Tracker
 from lmgauge.base.declaration import verb
-from lmgauge.base.errors import UsageError
+from lmgauge.base.errors import LmgaugeError, UsageError, needing
 from lmgauge.numerics.figures import COMPARED, TITLES
 
 if TYPE_CHECKING:
@@ -133,3 +136,25 @@ def _exported(path: PathLike, names: Sequence[str], model: str | None, task: str
     chosen = names or [name for name in known if name in _COMPARED or name not in TITLES]
     run = replace(run, model=model or run.model, task=task or run.task, figures=tuple(known[name] for name in chosen))
     return replace(run, moment=moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def tracker_named(name: Tracker) -> Any:
+    """Return the module of a tracker, before there is anything to log."""
+    with needing(name, extra="track"):
+        return __import__(name)
+
+
+def log_runs(tracker: Any, runs: Sequence[PathLike]) -> None:
+    """Log each run with its intervals, its signature and the digest of its rows, by calls that all trackers have."""
+    for run in [_exported(path, (), None, None, None) for path in runs]:
+        figures = {one.name: one.value for one in run.figures}
+        for one in run.figures:
+            if one.interval is not None:
+                figures |= {f"{one.name}_low": one.interval.low, f"{one.name}_high": one.interval.high}
+        try:
+            with redirect_stdout(sys.stderr):  # a tracker talks; standard output is for results
+                tracker.init(project="lmgauge", name=run.model, config={"text": run.task, **run.provenance()})
+                tracker.log(figures)
+                tracker.finish()
+        except Exception as error:  # trackers raise their own classes, right under Exception
+            raise LmgaugeError(f"{tracker.__name__} did not take {run.model}, which lies in its folder: {error}") from error

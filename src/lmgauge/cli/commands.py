@@ -123,7 +123,7 @@ Measure
     verbs: estimate evaluate_scores context_curve work.shard.Sharing
     stdin: text
     show: output per_segment per_token per_word unit field chat group document given context device
-    hide: also_raw
+    hide: also_raw track
     without: texts name
     metavars: contexts=N,N..., proxy=RUN|MODEL, sample=N, until=SHARE, budget=TIME
   baseline: Show what a network must beat: compressors and n-grams.

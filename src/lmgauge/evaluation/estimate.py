@@ -21,23 +21,14 @@ from lmgauge.evaluation.options import Outputs, SampleSettings
 from lmgauge.evaluation.output_files import evaluated
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import lockstep
-from lmgauge.evaluation.sampled import (
-    DOCUMENTS_A_PROXY,
-    SIZES,
-    Documents,
-    Estimate,
-    EstimatedFigure,
-    EstimatedGroup,
-    Residual,
-    Sample,
-)
+from lmgauge.evaluation.sampled import DOCUMENTS_A_PROXY, SIZES, Estimate, EstimatedFigure, EstimatedGroup, Residual, Sample
 from lmgauge.evaluation.slicing.cuts import range_sizes
 from lmgauge.evaluation.slicing.span_alignment import Ranges
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.independence import caveats
-from lmgauge.numerics.intervals import FEWEST_UNITS, LEVEL, Spread, student_t_quantile
+from lmgauge.numerics.intervals import FEWEST_UNITS, Spread
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.numerics.sampling import Total, documents_for, draw
+from lmgauge.numerics.sampling import Total, documents_for, documents_until, draw
 from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits, nats_to_scale
 from lmgauge.scores import ScoreBatch
@@ -94,7 +85,7 @@ class _Totals:
         documents = self.documents
         return np.column_stack([np.bincount(documents, values) for values in np.concatenate(self._columns).T])
 
-    def groups(self, names: Sequence[str]) -> dict[str, Documents]:
+    def groups(self, names: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
         """Return the documents of each group, by its name."""
         documents, codes = self.documents, np.concatenate(self._groups)
         of_document = np.zeros(documents.max() + 1, np.int64)
@@ -111,7 +102,7 @@ class _Totals:
 
 def read_documents(
     corpus: Corpus, model: LanguageModel, proxies: Proxies, seed: int, *, by_group: bool = False
-) -> tuple[int, Callable[[int], Sample], dict[str, Documents]]:
+) -> tuple[int, Callable[[int], Sample], dict[str, NDArray[np.bool_]]]:
     """Let proxies score all of a text; return how many documents it has, what draws some of them, and its groups."""
     # Documents are counted as the figures of the model count them.
     say_progress("scoring all documents with the proxies" if proxies else "counting")
@@ -242,12 +233,12 @@ def _largest_residuals(sample: Sample, nats: Floats, total: Total, places: Mappi
         yield Residual(places[sample.drawn[i]], float(bits[0, i]), float(bits[1, i]), float(of_error[i]))
 
 
-def _group(name: str, part: Documents, result: Evaluation, sample: Sample, nats: Floats, events: Floats) -> EstimatedGroup:
-    drawn, figures = int(part[sample.numbers].sum()), tuple[EstimatedFigure, ...]()
-    if drawn >= FEWEST_UNITS:
-        spreads, plain = (sample.spreads(nats, events, part, helped=helped) for helped in (True, False))
-        figures = tuple(_figures(result, spreads, plain))
-    return EstimatedGroup(name, drawn, int(part.sum()), figures)
+def _group(
+    name: str, part: NDArray[np.bool_], result: Evaluation, sample: Sample, nats: Floats, events: Floats
+) -> EstimatedGroup:
+    drawn = int(part[sample.numbers].sum())
+    ways = [sample.spreads(nats, events, part, helped=helped) for helped in (True, False) if drawn >= FEWEST_UNITS]
+    return EstimatedGroup(name, drawn, int(part.sum()), tuple(_figures(result, *ways) if ways else ()))
 
 
 def _needed(
@@ -268,7 +259,5 @@ def _needed(
     if settings.until is None:
         of_document = seconds * pilot.weights.mean() / pilot.weights[pilot.numbers].sum()
         return min(documents, max(count, int((settings.seconds - seconds) / of_document)))
-    spread = pilot.spreads(nats, events)["bytes"]
-    reach = settings.until * spread.ratio / student_t_quantile(LEVEL, spread.freedom)
-    needed = documents_for(reach / spread.error, count, documents) if spread.error else count
+    needed = documents_until(settings.until, pilot.spreads(nats, events)["bytes"], documents)
     return min(documents, max(count, math.ceil(needed)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError
-from lmgauge.base.result_list import Tabled, column, flat_row, interval_columns
+from lmgauge.base.result_list import Tabled, column, flat_row
 from lmgauge.evaluation.event_sums import Floats, Ints, Paired
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.numerics.figures import COMPARED
@@ -211,7 +211,7 @@ class Estimate(Tabled):
         """Return a row for each figure of the text, then those of each group, flat and with full precision."""
         whole = EstimatedGroup("", self.documents, self.all_documents, self.figures)
         return [
-            {"group": of.group, "documents": of.documents, "all_documents": of.all_documents} | _flat(figure)
+            {"group": of.group, "documents": of.documents, "all_documents": of.all_documents} | flat_row(figure)
             for of in (whole, *self.groups)
             for figure in of.figures
         ]
@@ -233,9 +233,3 @@ class Estimate(Tabled):
     def _in_brief(self) -> str:
         lead, drawn = self.figures[0], f"{self.documents:,} of {self.all_documents:,} documents"
         return f"{self.model}: {lead.metric} {lead.value:.4f} ({lead.interval.low:.4f} to {lead.interval.high:.4f}), {drawn}"
-
-
-def _flat(figure: EstimatedFigure) -> dict[str, Any]:
-    row = flat_row(figure)
-    del row["plain_interval"]
-    return row | {f"plain_{end}": value for end, value in interval_columns(figure.plain_interval).items()}

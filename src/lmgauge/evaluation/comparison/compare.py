@@ -175,6 +175,9 @@ class PairSums:
         self.segments.add_segments(block, gains, whole)
 
 
+_Sums = float | Floats  # of a text, or by the size of each figure
+
+
 def _by_segment(ranges: Ranges, values: Floats, segments: int) -> Floats:
     # Sums over the ranges of each segment.
     return np.asarray(np.bincount(ranges.segment, values, segments), np.float64)
@@ -216,11 +219,10 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float, plan: float
     lead = next((spreads[figure] for figure in (*figures, *COMPARED) if spreads[figure] is not None), None)
     tested = None if zeros.any() else lead
     exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(sums.zeros, sums.totals, strict=True)]
-    of_sums = {} if zeros.any() else spreads
-    if sample is None:
-        differences = tuple(_differences(figures, exact, change, sizes.sum(axis=0), of_sums))
-    else:
-        differences = tuple(_differences(figures, sample.rates, sample.change, sample.sizes, of_sums))
+    figured: tuple[Sequence[_Sums], _Sums, Floats] = (exact, change, sizes.sum(axis=0))
+    if sample is not None:
+        figured = sample.rates, sample.change, sample.sizes
+    differences = tuple(_differences(figures, *figured, {} if zeros.any() else spreads))
     without_zeros: tuple[Difference, ...] = ()
     if zeros.any():
         finite, apart = [math.fsum(nats[used]) for nats in paired.nats], exact_sum((paired.nats[0] - paired.nats[1])[used])
@@ -279,11 +281,7 @@ def _shows(figure: Figure, part: str, verdicts: Sequence[Verdict]) -> bool:
 
 
 def _differences(
-    figures: Sequence[Figure],
-    nats: Sequence[float | Floats],
-    change: float | Floats,
-    totals: Floats,
-    spreads: Mapping[Figure, Spread | None],
+    figures: Sequence[Figure], nats: Sequence[_Sums], change: _Sums, totals: Floats, spreads: Mapping[Figure, Spread | None]
 ) -> Iterator[Difference]:
     # Figures of two sums of log-probabilities, and how far they are apart: `change` nats, if they are finite.
     columns = (column.tolist() for column in np.broadcast_arrays(totals, change, *nats))
