@@ -53,7 +53,7 @@ def _lmgauge(folder: str, texts: list[str], work: str) -> Iterator[Answer]:
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.models.network.torch.model import load_neural
     from lmgauge.scores.distributions import Entropy, Rank, TopK, reduce, reduce_pair
-    from lmgauge.scores.distributions.pairs import KullbackLeibler
+    from lmgauge.scores.distributions.reductions import KullbackLeibler
     from lmgauge.text.documents import Corpus
 
     options = ScoringOptions(dtype="float32", end="none")

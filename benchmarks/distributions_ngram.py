@@ -29,9 +29,8 @@ def _child(a_path: str, b_path: str, text_path: str) -> None:
     import numpy as np
 
     import lmgauge
-    from lmgauge.scores.distributions.pairs import Divergences, KullbackLeibler, direct
     from lmgauge.scores.distributions.reduce import reduce, reduce_pair
-    from lmgauge.scores.distributions.reductions import Entropy, Rank, TopK
+    from lmgauge.scores.distributions.reductions import Divergences, Entropy, KullbackLeibler, Rank, TopK, direct
 
     a, b = lmgauge.load_model(a_path), lmgauge.load_model(b_path)
     text = lmgauge.Corpus.from_files([text_path])

@@ -2,15 +2,20 @@
 
 On each collection a Kneser-Ney 5-gram (words, unseen ones spelled) is the proxy; an LSTM and a Transformer (subwords), all
 trained here, are the models that cost. Each scores every document once, so the truth is known; the totals are kept in a
-cache. Each draw then takes documents at random and makes the estimates of `lmgauge eval --proxy --sample` from them.
+cache. Each draw then makes the estimates of `lmgauge eval --proxy --sample` from them.
 
-* **times**: mean square error of a plain sample (total nats over total bytes), divided by that of the estimate.
+* **times**: mean square error of a plain sample (documents drawn at random, total nats over total bytes, or tokens), divided
+  by that of the estimate; of bits per byte, and per token.
 * **cover**: 95 % intervals that hold the figure of the whole collection: of bits per byte, per token, and of a plain sample.
-* **useless**: the first two with random numbers for a proxy, and with three of them beside the 5-gram.
+* **noise**: times and cover with random numbers for a proxy, and with three such proxies beside the 5-gram.
 * **alarms**: tests at 5 % of two models that do not differ on texts of these documents, drawn with replacement; each scores
-  the same sample of such a text.
+  the same sample of such a text; of bits per byte, and per token.
+
+With `--until` the sample is as large as `lmgauge eval --until` makes it, by a first one of 20 documents: how often its
+intervals hold, of how many draws half an interval is as narrow as asked, and the documents drawn.
 
     python benchmarks/sampled_documents.py --cache /tmp/totals
+    python benchmarks/sampled_documents.py --cache /tmp/totals --until 0.005 0.01 0.02
 
 Texts come from the folder of LMGAUGE_DATA. The models take half an hour once; 1,000 draws a few minutes.
 """
@@ -28,9 +33,11 @@ from pathlib import Path
 import numpy as np
 
 import lmgauge
+from lmgauge.evaluation.estimate import PILOT
 from lmgauge.evaluation.event_sums import EventSums
+from lmgauge.evaluation.sampled import Sample
 from lmgauge.numerics.intervals import Spread
-from lmgauge.numerics.sampling import draw, estimated, known, ratio_of
+from lmgauge.numerics.sampling import documents_until, draw
 from simulate_verdicts import Documents, Floats, Ints, articles, shuffled, unpacked
 
 SIZES = (10, 20, 50, 100, 200)
@@ -77,11 +84,18 @@ def wiki(data: Path) -> tuple[list[str], Documents]:
     return [line for text in documents[:100] for line in text], documents[200:500]
 
 
-COLLECTIONS: dict[str, Callable[[Path], tuple[list[str], Documents]]] = {"books": books, "calls": calls, "wiki": wiki}
+def reviews(data: Path) -> tuple[list[str], Documents]:
+    """Film reviews that people wrote on a site, in Korean, each a line: the texts of the web that there are here."""
+    valid, test = (unpacked(data / "multilingual" / "ko-reviews" / f"{part}.txt.gz") for part in ("valid", "test"))
+    return valid[:8000], [[line] for line in test[:2000] if line.strip()]
+
+
+COLLECTIONS: dict[str, Callable[[Path], tuple[list[str], Documents]]]
+COLLECTIONS = {"books": books, "calls": calls, "wiki": wiki, "reviews": reviews}
 
 
 def totals(name: str, data: Path, cache: Path) -> dict[str, Floats]:
-    """Return what each model gave each document: nats and events, and the bytes of each; read from the cache if there."""
+    """Return what each model gave each document: nats, unseen and all events; and the bytes of each; cached."""
     file = cache / f"{name}.npz"
     if not file.exists():
         train, documents = COLLECTIONS[name](data)
@@ -98,22 +112,27 @@ def totals(name: str, data: Path, cache: Path) -> dict[str, Floats]:
                 lmgauge.train_neural(kind, corpus, output=folder, **recipe)
             models[kind] = lmgauge.load_model(folder, device="cpu")
         for label, model in models.items():
-            tally = EventSums()
+            tally, unseen = EventSums(), np.zeros(len(documents))
             for batch in model.score(lmgauge.Corpus.from_strings(lines)):
                 tally.add(batch)
+                unseen += np.bincount(of_line[batch.row_segments()[batch.unseen()]], minlength=len(documents))
             sums = tally.per_segment()
             columns[label] = np.bincount(of_line, -sums.nats)
+            columns[f"{label} unseen"] = unseen
             columns[f"{label} events"] = np.bincount(of_line, sums.events)
         np.savez(file, **columns)
     return dict(np.load(file))
 
 
-def estimate(columns: dict[str, Floats], label: str, proxies: Floats, events: Floats, drawn: Ints) -> tuple[Spread, Spread]:
-    """Return nats per byte and per event, as `lmgauge eval --sample` has them."""
-    sizes = columns["bytes"]
-    upper = estimated(columns[label][drawn], sizes, proxies, drawn)
-    lower = estimated(columns[f"{label} events"][drawn], sizes, events, drawn)
-    return ratio_of(upper, known(sizes, drawn), sizes, drawn), ratio_of(upper, lower, sizes, drawn)
+def of_proxy(columns: dict[str, Floats], label: str) -> list[Floats]:
+    return [columns[f"{label}{column}"] for column in ("", " unseen", " events")]
+
+
+def spreads(sizes: Floats, proxies: list[list[Floats]], drawn: Ints, values: list[Floats], **how: bool) -> dict[str, Spread]:
+    """Return nats per byte and per event, as `lmgauge eval --sample` has them, of nats and events of each document."""
+    said = {str(i): tuple(column.tolist() for column in proxy) for i, proxy in enumerate(proxies)}
+    sample = Sample("", 0, drawn.tolist(), "", 0, [], {"bytes": sizes.tolist()}, said)
+    return sample.spreads(*(column[drawn] for column in values), **how)
 
 
 def holds(spread: Spread, truth: float) -> bool:
@@ -123,44 +142,71 @@ def holds(spread: Spread, truth: float) -> bool:
 
 def simulate(columns: dict[str, Floats], label: str, count: int, draws: int) -> str:
     """Return a row of the table."""
-    sizes, nats = columns["bytes"], columns[label]
-    documents = len(sizes)
-    per_byte, per_event = nats.sum() / sizes.sum(), nats.sum() / columns[f"{label} events"].sum()
-    generator = np.random.default_rng(count)
-    none, own = np.zeros((documents, 0)), columns["kn5"][:, None]
-    noise = generator.uniform(size=(documents, 3)) * sizes.mean()
-    helpers = {"plain": (none, none), "kn5": (own, columns["kn5 events"][:, None]), "noise": (noise[:, :1], noise[:, :1])}
-    if count >= 50:  # ten documents a proxy
-        helpers["kn5 and noise"] = np.column_stack((own, noise)), none
-    errors: dict[str, list[float]] = {name: [] for name in helpers}
-    hits: dict[str, list[bool]] = {}
+    sizes, values = columns["bytes"], [columns[label], columns[f"{label} events"]]
+    truth = {"bytes": values[0].sum() / sizes.sum(), "events": values[0].sum() / values[1].sum()}
+    own, noise = of_proxy(columns, "kn5"), noises(len(sizes), count, sizes.mean())
+    rates = {
+        "kn5": own[0] / sizes,
+        "several": own[0] / sizes,
+    }
+    helpers = {"plain": [], "kn5": [own], "noise": noise[:1]}
+    if count >= 40:  # ten documents a proxy
+        helpers["several"] = [own, *noise]
+    errors: dict[tuple[str, str], list[float]] = {}
+    hits: dict[tuple[str, str], list[bool]] = {}
     for number in range(draws):
-        drawn = draw(documents, count, number)
-        for name, (proxies, events) in helpers.items():
-            of_bytes, of_events = estimate(columns, label, proxies, events, drawn)
-            errors[name].append((of_bytes.ratio - per_byte) ** 2)
-            hits.setdefault(name, []).append(holds(of_bytes, per_byte))
-            hits.setdefault(f"{name} events", []).append(holds(of_events, per_event))
-    times = {name: float(np.mean(errors["plain"]) / np.mean(values)) for name, values in errors.items()}
-    cover = {name: f"{100 * np.mean(values):.1f}" for name, values in hits.items()}
-    alarms = 100 * np.mean([false_alarm(columns, label, count, number) for number in range(draws)])
-    several = f"{times['kn5 and noise']:.2f} {cover['kn5 and noise']}" if count >= 50 else "-"
+        for name, proxies in helpers.items():
+            drawn = draw(rates.get(name, np.zeros(len(sizes))), count, number)
+            for per, spread in spreads(sizes, proxies, drawn, values).items():
+                errors.setdefault((name, per), []).append((spread.ratio - truth[per]) ** 2)
+                hits.setdefault((name, per), []).append(holds(spread, truth[per]))
+    times = {key: float(np.mean(errors["plain", key[1]]) / np.mean(squares)) for key, squares in errors.items()}
+    shown = {key: f"{times[key]:6.2f} {100 * np.mean(held):5.1f}" for key, held in hits.items()}
+    alarms = 100 * np.mean([false_alarms(columns, label, count, number) for number in range(draws)], axis=0)
     return (
-        f"{label:12} {count:4} {times['kn5']:6.2f}   {cover['kn5']} {cover['kn5 events']} {cover['plain']}   "
-        f"{times['noise']:.3f} {cover['noise']}   {several}   {alarms:.1f}"
+        f"{label:12} {count:4} {shown['kn5', 'bytes']}   {shown['kn5', 'events']}   {shown['plain', 'bytes'][7:]}   "
+        f"{shown['noise', 'bytes']}   {shown.get(('several', 'bytes'), '     -     -')}   {alarms[0]:.1f} {alarms[1]:.1f}"
     )
 
 
-def false_alarm(columns: dict[str, Floats], label: str, count: int, number: int) -> bool:
-    """Return whether the test finds a difference of two models that have none, on a text drawn from these documents."""
-    sizes = columns["bytes"]
-    rival = columns[next(one for one in MODELS if one != label)]
-    difference = columns[label] - rival
-    centered = difference - difference.sum() / sizes.sum() * sizes
-    text = np.random.default_rng(number).integers(0, len(sizes), len(sizes))
-    drawn = draw(len(sizes), count, number)
-    upper = estimated(centered[text][drawn], sizes[text], columns["kn5"][text][:, None], drawn)
-    return ratio_of(upper, known(sizes[text], drawn), sizes[text], drawn, like_texts=True).p_value < 0.05
+def until(columns: dict[str, Floats], label: str, share: float, draws: int) -> str:
+    """Return a row of the table of samples that are as large as asked."""
+    sizes, values, own = columns["bytes"], [columns[label], columns[f"{label} events"]], of_proxy(columns, "kn5")
+    truth, ways = values[0].sum() / sizes.sum(), {"proxy": [own], "plain": []}
+    shown = []
+    for proxies in ways.values():
+        rates, rows = own[0] / sizes * bool(proxies), []
+        for number in range(draws):
+            pilot = spreads(sizes, proxies, draw(rates, PILOT, number), values)["bytes"]
+            count = min(len(sizes), max(PILOT, math.ceil(documents_until(share, pilot, len(sizes)))))
+            spread = spreads(sizes, proxies, draw(rates, count, number), values)["bytes"]
+            ends = spread.interval()
+            rows.append((holds(spread, truth), (ends.high - ends.low) / 2 <= share * spread.ratio, count))
+        held, kept, counts = np.array(rows, float).T
+        shown.append(f"{100 * held.mean():6.1f} {100 * kept.mean():6.1f} {np.median(counts):6.0f}")
+    return f"{label:12} {100 * share:4.1f} % {'   '.join(shown)}"
+
+
+def noises(documents: int, seed: int, size: float) -> list[list[Floats]]:
+    """Return three proxies that know nothing."""
+    return list(np.random.default_rng(seed).uniform(size=(3, 3, documents)) * size)
+
+
+def false_alarms(columns: dict[str, Floats], label: str, count: int, number: int) -> list[bool]:
+    """Return whether tests find a difference of two models that have none, on a text drawn from these documents."""
+    text = np.random.default_rng(number).integers(0, len(columns["bytes"]), len(columns["bytes"]))
+    of_text = {name: column[text] for name, column in columns.items()}
+    rival = next(one for one in MODELS if one != label)
+    drawn = draw(of_text["kn5"] / of_text["bytes"], count, number)
+    found = []
+    for per in ("bytes", "events"):
+        size = f"{label} events" if per == "events" else per
+        shift = (columns[label] - columns[rival]).sum() / columns[size].sum()
+        difference = of_text[label] - of_text[rival] - shift * of_text[size]
+        values = [difference, of_text[f"{label} events"]]
+        tested = spreads(of_text["bytes"], [of_proxy(of_text, "kn5")], drawn, values, like_texts=True)
+        found.append(tested[per].p_value < 0.05)
+    return found
 
 
 def main() -> None:
@@ -168,6 +214,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path("totals"))
     parser.add_argument("--only", nargs="*", choices=COLLECTIONS, default=list(COLLECTIONS))
     parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--until", nargs="*", type=float, help="shares of the figure that half an interval is to be")
     options = parser.parse_args()
     options.cache.mkdir(exist_ok=True)
     for name in options.only:
@@ -176,7 +223,13 @@ def main() -> None:
         bits = ", ".join(f"{label} {columns[label].sum() / sizes.sum() / math.log(2):.3f}" for label in others)
         spread = sizes.std() / sizes.mean()
         print(f"\n{name}: {len(sizes)} documents, sizes vary by {100 * spread:.0f} %, bits per byte: {bits}")
-        print("model        drawn  times   cover events plain   noise cover   with noise   alarms", flush=True)
+        if options.until:
+            print("model        asked     cover   kept  drawn   without proxy", flush=True)
+            for label in MODELS:
+                for share in options.until:
+                    print(until(columns, label, share, options.draws), flush=True)
+            continue
+        print("model        drawn times cover   per token     plain      noise         several       alarms", flush=True)
         for label in MODELS:
             for count in (size for size in SIZES if size < len(sizes)):
                 print(simulate(columns, label, count, options.draws), flush=True)

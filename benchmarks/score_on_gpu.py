@@ -334,7 +334,7 @@ def _our_distributions(job: Job) -> Iterator[Answer]:
 
     import distributions_neural
     from lmgauge.scores.distributions import Entropy, Rank, TopK, reduce, reduce_pair
-    from lmgauge.scores.distributions.pairs import KullbackLeibler
+    from lmgauge.scores.distributions.reductions import KullbackLeibler
     from lmgauge.text.documents import Corpus
 
     models = [_our_model(job) for _ in range(2 if job.part == KL else 1)]

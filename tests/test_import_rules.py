@@ -74,7 +74,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "scores": {"lmgauge.models.protocol"},
     "report": SOURCE_TEXT
     | {"lmgauge.text.overlap.overlap_results", "lmgauge.models.scored_text", "lmgauge.models.combined", "lmgauge.text.split"}
-    | {"lmgauge.models.ngram.pruning", "lmgauge.models.training.run"}
+    | {"lmgauge.models.ngram.count_files", "lmgauge.models.ngram.pruning", "lmgauge.models.training.run"}
     | {"lmgauge.api.doctor", "lmgauge.api.sharding.evaluation"},
 }
 """What a room may name under TYPE_CHECKING besides."""

@@ -27,11 +27,13 @@ from lmgauge.filtering.percentiles import Percentiles as Percentiles
 from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
 from lmgauge.filtering.selection import Selection as Selection
 from lmgauge.models.combined.mixture.static import StaticMixture as StaticMixture
+from lmgauge.models.ngram.count_files import NgramCounts as NgramCounts
 from lmgauge.models.ngram.pruning import PrunedModel as PrunedModel
 from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
 from lmgauge.numerics.lower_bound import LowerBound as LowerBound
 from lmgauge.report.documents import Report as Report
+from lmgauge.tasks.items.results import ItemComparisons as ItemComparisons
 from lmgauge.tasks.nbest.rescoring import Rescored as Rescored
 from lmgauge.text.overlap.overlap_results import Overlap as Overlap
 from lmgauge.text.split import SplitText as SplitText

@@ -6,14 +6,23 @@ import csv
 import io
 import json
 import os
+import re
+import sys
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from tests.cli.commands import ok, refused
 
 import lmgauge
 from lmgauge.base.errors import UsageError
+from lmgauge.evaluation.runs import open_run
+from lmgauge.report.exports import ExportedFigure, evaluation_exported
+from lmgauge.report.exports.hub import hub
 from lmgauge.tasks.items.table import ItemScores, ItemsOrigin
 
 HOSTILE = "=[evil]|$x_{1}%&#~^\\\"',\n\x1b[31m-é模"
@@ -30,8 +39,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     models["small"] = lmgauge.train("witten-bell", train, order=1, words=["a", "b", "c"])
     lmgauge.evaluate(models, test, output=path)
     items(HOSTILE, [1, 1, 0, 1, 0, 1, 1, 0]).write(path / "items")
-    for name in ("items/items.parquet", *(f"{model}/evaluation.json" for model in models)):
-        os.utime(path / name, (1_700_000_000, 1_700_000_000))
+    for file in path.glob("*/*"):
+        os.utime(file, (1_700_000_000, 1_700_000_000))
     return path
 
 
@@ -95,6 +104,13 @@ def test_latex_has_the_best_in_bold_and_never_a_bound(folder: Path) -> None:
     assert r"\textbf" not in "".join(table(folder, "wb2"))
 
 
+def test_items_are_compared_item_by_item(tmp_path: Path) -> None:
+    for name, scores in {"a": [1.0] * 11 + [0.0], "b": [1.0] * 10 + [0.0] * 2, "c": [0.0] * 12, "d": [1.0] * 9}.items():
+        items(name, scores).write(tmp_path / name)
+    assert [r"\textbf" in row for row in table(tmp_path, "a", "b", "c")[1:]] == [True, True, False]
+    assert r"\textbf" not in "".join(table(tmp_path, "a", "d"))  # not the same items
+
+
 def test_names_cannot_break_a_table(folder: Path) -> None:
     (row,) = table(folder, "items", task="[t]")[1:]
     assert row.startswith(r"=[evil]$|$\$x\_\{1\}\%\&\#\textasciitilde{}\textasciicircum{}\textbackslash{}")
@@ -108,7 +124,7 @@ def test_a_task_is_a_column_and_a_model_a_row(folder: Path) -> None:
     rows = table(folder, "wb2", "items", names=["mine", "mine"], figures=[])
     assert rows[0].startswith("model & text: perplexity & ")
     assert len(rows) == 2
-    with pytest.raises(UsageError, match="two runs of 'a' have acc: give each a name of its own"):
+    with pytest.raises(UsageError, match="two runs of 'a' have acc of task: tell them apart by --names"):
         lmgauge.export([folder / "items"] * 2, to="latex", names=["a", "a"])
 
 
@@ -120,12 +136,98 @@ def test_the_command_prints_one_file_and_says_where_it_wrote(folder: Path, tmp_p
     (tmp_path / "folder").mkdir()
     ok("export", run, "--to", "csv", "-o", tmp_path / "folder")
     assert [file.name for file in (tmp_path / "folder").iterdir()] == ["results.csv"]
+    ok("export", folder / "items", "--to", "hub", "--dataset", "a/b", "--task", "t", "-o", tmp_path / "model")
+    assert (tmp_path / "model" / ".eval_results" / "a_b-t.yaml").is_file()
+
+
+def files(run: Path | list[Path], form: str, **options: object) -> dict[str, Any]:
+    """What a form of one run has, by names of files without the dates: values of JSON and YAML."""
+    texts = lmgauge.export(run, to=form, date="2026-01-15T10:30:00Z", **options)  # type: ignore[arg-type]
+    read = {".json": json.loads, ".jsonl": lambda text: list(map(json.loads, text.splitlines())), ".yaml": yaml.safe_load}
+    return {name: read[Path(name).suffix](text) for name, text in texts.items()}
+
+
+def test_a_file_for_the_hub(folder: Path) -> None:
+    about = {"dataset": "cais/hle", "task": '"x": #', "source": "https://example.org/é"}
+    ((name, (entry,)),) = files(folder / "items", "hub", **about).items()
+    assert name == '.eval_results/cais_hle-"x"_ #.yaml'
+    assert entry == {
+        "dataset": {"id": "cais/hle", "task_id": '"x": #'},
+        "value": 0.625,
+        "date": "2026-01-15T10:30:00+00:00",
+        "source": {"url": "https://example.org/é"},
+        "notes": entry["notes"],
+    }
+    (parsed,) = pytest.importorskip("huggingface_hub").parse_eval_result_entries([entry])
+    assert (parsed.dataset_id, parsed.value, parsed.source_url) == ("cais/hle", 0.625, "https://example.org/é")
+    for part in ("95% interval 0.3", "|score:acc|", "rows sha256:"):
+        assert part in entry["notes"]
+    tiny = replace(evaluation_exported(open_run(folder / "wb2")), figures=(ExportedFigure("x", "x", 1e-07),))
+    ((_, text),) = hub([tiny], dataset="a", task="b")
+    assert yaml.safe_load(text)[0]["value"] == 1e-07  # in YAML 1.1, 1e-07 is a string
+
+
+def test_every_eval_ever(folder: Path) -> None:
+    about = {"organization": HOSTILE, "relationship": "third_party", "names": [f"org/{HOSTILE}"]}
+    names, (rows, record) = zip(*files(folder / "items", "every-eval-ever", **about).items(), strict=True)
+    pattern = (
+        r"data/task/org/[\w.-]+/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(_samples.jsonl|.json)"
+    )
+    assert all(re.fullmatch(pattern, name) for name in names)
+    assert record["detailed_evaluation_results"] == {"format": "jsonl", "file_path": names[0], "total_rows": 8}
+    (result,) = record["evaluation_results"]
+    assert (result["score_details"]["score"], result["metric_config"]["lower_is_better"]) == (0.625, False)
+    interval = result["score_details"]["uncertainty"]["confidence_interval"]
+    assert interval["lower"] < 0.625 < interval["upper"]
+    assert record["model_info"]["id"] == f"org/{HOSTILE}"
+    assert record["retrieved_timestamp"] == "1768473000"
+    assert {row["evaluation_id"] for row in rows} == {record["evaluation_id"]}
+    assert [row["evaluation"]["score"] for row in rows] == [1, 1, 0, 1, 0, 1, 1, 0]
+    assert [row["evaluation"]["is_correct"] for row in rows] == [True, True, False, True, False, True, True, False]
+    ((_, record),) = files(folder / "small", "every-eval-ever", **about | {"dataset": "me/text"}).items()
+    bits = next(one for one in record["evaluation_results"] if one["evaluation_result_id"] == "bits_per_byte")
+    assert bits["score_details"]["details"] == {"is_lower_bound": "true"}
+    assert (bits["metric_config"]["max_score"], bits["source_data"]["hf_repo"]) == ("Infinity", "me/text")
+
+
+def test_a_log_of_inspect(folder: Path) -> None:
+    ((name, log),) = files(folder / "items", "inspect").items()
+    assert re.fullmatch(r"2026-01-15T10-30-00\+00-00_task_[0-9a-f]{22}.json", name)
+    (score,) = log["results"]["scores"]
+    assert (score["name"], score["metrics"]["mean"]["value"]) == ("acc", 0.625)
+    assert score["metrics"]["mean"]["metadata"]["interval"]["method"] == "Wilson"
+    assert [sample["scores"]["acc"]["value"] for sample in log["samples"]] == [1, 1, 0, 1, 0, 1, 1, 0]
+    assert log["eval"]["metadata"].keys() == {"signature", "rows_sha256", "lmgauge"}
+
+
+def test_results_of_the_harness_are_what_its_own_table_shows(folder: Path) -> None:
+    utils = pytest.importorskip("lm_eval.utils")
+    content = next(iter(files(folder / "items", "harness").values()))
+    assert re.search(r"\|task *\|.*\|none *\|.*\|acc *\|↑ *\|0?0\.625\|± *\|0\.183\|", utils.make_table(content))
+    ((_, content),) = files(folder / "wb2", "harness").items()
+    assert "|perplexity" in utils.make_table(content)
+
+
+@pytest.mark.parametrize("form", ["harness", "inspect"])
+def test_what_is_exported_and_imported_again_is_the_same(tmp_path: Path, form: str) -> None:
+    first = items("org/m", [1, 1, 0.25, 1, 0, 1, 1, 0, 0.5, 1, 1, 1 / 3], "passage")
+    first.write(tmp_path / "first")
+    made = lmgauge.export(tmp_path / "first", to=form, output=tmp_path / form, date="2026-01-15T10:30:00Z")
+    again = lmgauge.tasks.import_items(list(made)[-1], tmp_path / "again", score="acc", document="cluster")
+    assert isinstance(again, ItemScores)
+    names = ("item", "score", "sample", "subset", "cluster") + ("prompt",) * (form == "harness")
+    assert all(list(getattr(again, name)) == list(getattr(first, name)) for name in names)
+    assert set(again.content) == {""}  # nobody knows what was asked
+    texts = [lmgauge.export(tmp_path / name, to="csv", date="2026-01-15")["results.csv"] for name in ("first", "again")]
+    rows = [next(csv.DictReader(io.StringIO(text))) for text in texts]
+    differing = {name for name in rows[0] if rows[0][name] != rows[1][name]}
+    assert differing == (set() if form == "harness" else {"rows_sha256", "signature"})  # no prompts, another program
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--to", "word"], "unknown form 'word': choose one of csv, latex"),
+        (["--to", "word"], "unknown form 'word': choose one of csv, every-eval-ever, harness, hub, inspect, latex"),
         (
             ["--to", "csv", "--figures", "bleu"],
             "wb2 has no figure 'bleu': choose of perplexity, cross_entropy, bits_per_token",
@@ -133,6 +235,16 @@ def test_the_command_prints_one_file_and_says_where_it_wrote(folder: Path, tmp_p
         (["--to", "csv", "--names", "a,b"], "2 names for 1 runs: give one for each, in their order"),
         (["--to", "csv", "--date", "today"], "date 'today' is not one: write 2026-01-15, or 2026-01-15T10:30:00Z"),
         (["--to", "csv", "--dataset", "cais/hle"], "the form csv got an unexpected keyword argument 'dataset'"),
+        (["--to", "hub", "--dataset", "a/b"], "the form hub has a required argument: 'task'"),
+        (["--to", "hub", "--dataset", "a/b", "--task", "x"], "has one figure of one model: name one run"),
+        (
+            ["--to", "hub", "--dataset", "a/b", "--task", "x", "--figures", "bits_per_byte"],
+            "bits per byte of wb2 is a lower bound, which a leaderboard would rank as if it were the figure",
+        ),
+        (
+            ["--to", "every-eval-ever", "--organization", "me", "--relationship", "other"],
+            "wb2: Every Eval Ever needs finite figures, and who made the model: --names BY/MODEL",
+        ),
         (["--to", "csv", "-o", "wb2"], "would replace what this command reads"),
     ],
 )
@@ -142,6 +254,71 @@ def test_mistakes_are_said_in_words(folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_not_a_run_is_refused(folder: Path) -> None:
+    about = ["--organization", "me", "--relationship", "other", "--names", "a/b"]
+    words = "--to every-eval-ever makes 2 files: name a folder for them (-o)"
+    assert words in refused("export", folder / "items", "--to", "every-eval-ever", *about)
     assert "no such run" in refused("export", folder / "nothing", "--to", "csv")
     assert "is a score table; `lmgauge eval --scores" in refused("export", folder / "wb2/scores.parquet", "--to", "csv")
     assert "is not a run: name the runs in it" in refused("export", folder, "--to", "csv")
+
+
+class Tracker(ModuleType):
+    """Takes the calls that Trackio and wandb share, and talks on standard output, as these do."""
+
+    def __init__(self, fails: bool = False) -> None:
+        super().__init__("wandb")
+        self.calls: list[tuple[str, Any]] = []
+        self.fails = fails
+
+    def init(self, *, project: str, name: str, config: dict[str, str]) -> None:
+        if self.fails:
+            raise KeyError("no API key")
+        print("hello")
+        self.calls.append(("init", (project, name, config)))
+
+    def log(self, figures: dict[str, float]) -> None:
+        self.calls.append(("log", figures))
+
+    def finish(self) -> None:
+        self.calls.append(("finish", None))
+
+
+@pytest.mark.parametrize("command", ["eval", "report"])
+def test_runs_are_tracked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """Figures in full precision, ends of the interval, signature and digest; standard output has the result alone."""
+    tracker = Tracker()
+    monkeypatch.setitem(sys.modules, "wandb", tracker)
+    names = ["wb2", "kn2"]
+    if command == "eval":
+        models = {name: lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "a"]), order=1) for name in names}
+        lmgauge.evaluate(models, lmgauge.Corpus.from_strings(["a b"] * 9), output=tmp_path / "runs", track="wandb")
+        runs = [tmp_path / "runs" / name for name in names]
+    else:
+        runs = [folder / name for name in names]
+        result = ok("report", *runs, "-o", tmp_path / "page.html", "--track", "wandb", "--json")
+        assert json.loads(result.stdout)
+        assert "hello" in result.stderr
+    assert [kind for kind, _ in tracker.calls] == ["init", "log", "finish"] * 2
+    for run, name, (_, made), (_, figures) in zip(runs, names, tracker.calls[::3], tracker.calls[1::3], strict=True):
+        exported = evaluation_exported(open_run(run))
+        assert made[:2] == ("lmgauge", name)
+        assert made[2] == {"text": exported.task, **exported.provenance()}
+        interval = exported.figures[0].interval
+        assert interval is not None
+        assert (figures["perplexity_low"], figures["perplexity_high"]) == (interval.low, interval.high)
+        assert figures["perplexity"] == exported.figures[0].value
+        assert figures.keys() >= {"bits_per_byte"}
+
+
+def test_what_cannot_be_tracked_is_refused(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    assert "lmgauge[track]" in refused("report", folder / "wb2", "-o", tmp_path / "page.html", "--track", "trackio")
+    assert not (tmp_path / "page.html").exists()
+    monkeypatch.setitem(sys.modules, "wandb", Tracker(fails=True))
+    words = refused("report", folder / "wb2", "-o", tmp_path / "page.html", "--track", "wandb").splitlines()[-1]
+    assert "wandb did not take wb2, which lies in its folder: 'no API key'" in words
+    model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "a"]), order=1)
+    with pytest.raises(UsageError, match="what a run folder holds"):
+        lmgauge.evaluate(model, texts=["a"], track="wandb")
+    with pytest.raises(UsageError, match="mlflow"):
+        lmgauge.evaluate(model, texts=["a"], output=tmp_path / "run", track="mlflow")  # type: ignore[call-overload]

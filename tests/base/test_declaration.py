@@ -159,4 +159,4 @@ def test_help_shows_types_without_quotes_and_no_address() -> None:
         assert ": '" not in shown
         assert " at 0x" not in shown
     shown = str(inspect.signature(lmgauge.train))
-    assert shown.startswith("(kind: SmoothingKind | NeuralKind, texts: Text, *, output: PathLike")
+    assert shown.startswith("(kind: SmoothingKind | NeuralKind, texts: Text | None = None, *, output: PathLike")

@@ -18,7 +18,7 @@ PACKAGE = Path(lmgauge.__file__).parent
 TWICE = '{"text": "the cat", "text": "zebra"}'
 INTERNAL = {
     "models/ngram/reading.py",  # our own arrays
-    *("models/ngram/model.py", "models/ngram/training.py", "work/folder_engine.py"),
+    *("models/ngram/model.py", "models/ngram/training.py", "work/engine.py"),
     "models/ngram/storage.py",  # headers under a digest; a list
     *("text/library_tokenizers.py", "models/training/tokenizers.py", "models/network/tokens.py"),  # a library's files
     "models/training/progress_file.py",  # an example

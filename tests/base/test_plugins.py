@@ -18,7 +18,9 @@ from lmgauge.base.errors import UsageError
 from lmgauge.base.plugins import Plugins
 from lmgauge.models.ngram.model import EXPORTERS
 from lmgauge.models.registry import MODELS
+from lmgauge.report.exports import EXPORTERS as RESULTS
 from lmgauge.scores.imports.programs import IMPORTERS
+from lmgauge.tasks.items.logs import ITEM_IMPORTERS
 from lmgauge.tasks.metrics.protocol import METRICS
 
 BACKEND = '''
@@ -159,7 +161,22 @@ def test_a_plugin_that_breaks_is_said_in_words(folder: Path) -> None:
         lmgauge.load_model("broken")
 
 
-@pytest.mark.parametrize("plugins", [MODELS, IMPORTERS, EXPORTERS, METRICS], ids=lambda plugins: plugins.group)
+def test_all_are_listed_with_what_they_are_and_where_from(folder: Path) -> None:
+    rows = lmgauge.info(plugins=True)["plugins"]
+    assert all(row["description"] and "\n" not in row["description"] for row in rows if row["from"] == "lmgauge")
+    known = {(row["group"], row["name"]): row for row in rows}
+    assert known["lmgauge.result_exporters", "latex"]["description"].startswith("A table of a paper")
+    assert known["lmgauge.importers", "echo"]["from"] == "echo 1.0"
+    assert known["lmgauge.importers", "echo"]["description"].startswith("A backend in one file")
+    assert "the plugin absent (echo_backend:absent) breaks" in known["lmgauge.models", "absent"]["description"]
+    assert "lmgauge.models\techoes\t" in ok("info", "--plugins").stdout
+    assert "name a model or a run, or ask for --plugins" in refused("info")
+    assert "name a model or a run, or ask for --plugins" in refused("info", "wb2", "--plugins")
+
+
+@pytest.mark.parametrize(
+    "plugins", [MODELS, IMPORTERS, ITEM_IMPORTERS, EXPORTERS, RESULTS, METRICS], ids=lambda plugins: plugins.group
+)
 def test_ours_are_declared_as_those_of_others_are(plugins: Plugins) -> None:
     assert all(plugins.find(name) is not None for name in plugins.ours if name != ".gguf" or find_spec("llama_cpp"))
     assert plugins.find("not one of them") is None

@@ -411,6 +411,7 @@ def test_documents_can_be_named_afterwards(made: Path) -> None:
 
 
 # -- until it is decided ------------------------------------------------------------------------------------------------
+UNTIL = "--until", "decided"
 
 
 def test_two_models_until_it_is_decided(made: Path, tmp_path: Path) -> None:
@@ -419,27 +420,38 @@ def test_two_models_until_it_is_decided(made: Path, tmp_path: Path) -> None:
     shown = ok(*models, "--until", "decided", "-o", tmp_path / "totals").stdout
     assert re.search(r"Decided after \d+ of 120 documents \(\d+ %\): \w+ is better\.", shown)
     assert re.search(r"^perplexity\t[\d.]+\t[\d.]+\t[-+][\d.]+ %\t[-+]\S+ % \.\. [-+]\S+ %", shown, re.M)
-    again = json.loads(ok(*models, "-o", tmp_path / "totals", "--json").stdout)
+    again = json.loads(ok(*models, "--until", "decided", "-o", tmp_path / "totals", "--json").stdout)
     assert f"after {again['documents']} of" in shown
     assert again["difference"]["interval"]["method"] == "confidence sequence"
+
+
+def test_models_are_compared_on_all_of_a_text_unless_asked_otherwise(made: Path) -> None:
+    """As their runs are, also where the text can be read once; words cannot be counted by segment then."""
+    options = "--document", "segment", "--json"
+    text, models = (made / "test.txt").read_bytes(), ("-m", made / "kn", "-m", made / "wb")
+    printed = ok("compare", made / "run-kn", made / "run-wb", *options), ok("compare", *models, "-", *options, stdin=text)
+    of_runs, of_models = (json.loads(one.stdout)["comparisons"][0]["differences"][:2] for one in printed)
+    assert of_models == of_runs
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("-m", "kn", "test.txt"), "two models are compared until it is decided, not 1"),
-        (("-m", "kn", "-m", "wb", "test.txt"), "say what is independent (--document segment"),
-        (("-m", "kn", "-m", "wb", "other.txt", "--document", "segment"), "fewer than 7 documents decide nothing"),
-        (("-m", "kn", "-m", "wb", "test.txt", "--margin", "1"), "margin must be a number from above 0 to below 1"),
-        (("-m", "kn", "-m", "wb", "test.txt", "--plan", "1%"), "--plan is for RUNS"),
+        (("-m", "kn", "test.txt", *UNTIL), "two models are compared until it is decided, not 1"),
+        (("-m", "kn", "-m", "wb", "test.txt", *UNTIL), "say what they are with --document (segment"),
+        (("-m", "kn", "-m", "wb", "other.txt", "--document", "segment", *UNTIL), "fewer than 7 documents decide nothing"),
+        (("-m", "kn", "-m", "wb", "test.txt", "--margin", "1", *UNTIL), "margin must be a number from above 0 to below 1"),
+        (("-m", "kn", "-m", "wb", "test.txt", "--plan", "1%", *UNTIL), "--plan is for a whole text, or RUNS"),
+        (("-m", "kn", "-m", "wb", "test.txt", "--margin", "1%"), "--margin needs --until decided: without it, all of"),
         (("-m", "kn", "-m", "wb", "--text", "test.txt"), "--text is for RUNS"),
+        (("-m", "kn", "test.txt"), "a comparison needs two runs or more"),
         (("--target", "3.28"), "--target is about the runs of one recipe"),
         (("--recipe", "a=RUN", "--target", "3.28"), "a target needs two run folders or more"),
         (("--recipe", "a=RUN,RUN", "--target", "3.28"), "they are the same model, not two seeds"),
         (("--recipe", "a=RUN,RUN", "--target", "3.28", "--margin", "1%"), "--margin does not go with --target"),
         (("run-kn", "run-wb", "--margin", "1%"), "--margin is for models"),
         (("run-kn", "run-wb", "--plan", "0"), "plan must be a number from above 0 to below 1"),
-        (("-m", "kn", "-m", "wb", "-", "--document", "segment"), "save it in a file first"),
+        (("-m", "kn", "-m", "wb", "-", "--document", "segment", *UNTIL), "save it in a file first"),
     ],
 )
 def test_what_decides_nothing_is_refused(made: Path, options: tuple[str, ...], message: str) -> None:

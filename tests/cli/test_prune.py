@@ -49,10 +49,26 @@ def test_a_threshold_is_that_of_training(folder: Path, tmp_path: Path) -> None:
     assert one.fingerprint == other.fingerprint
 
 
+def test_to_a_vocabulary(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("the\nand\n", encoding="utf-8")
+    shown = ok("prune", folder / "kn3", "--vocabulary", tmp_path / "words", "-o", tmp_path / "cut").output
+    assert "2 of 2 words of a list stay" in shown
+    assert lmgauge.load_model(tmp_path / "cut").vocabulary.tokens[3:] in (["the", "and"], ["and", "the"])
+    printed = ok(
+        "prune", folder / "kn3", "--vocabulary", tmp_path / "words", "--renormalize", "-o", tmp_path / "b", "--json"
+    )
+    assert json.loads(printed.output)["threshold"] is None
+
+
 def test_what_is_refused(folder: Path, tmp_path: Path) -> None:
     out = ["-o", tmp_path / "out"]
-    assert "--threshold or --to-size" in refused("prune", folder / "kn3", *out)
-    assert "--threshold or --to-size" in refused("prune", folder / "kn3", "--threshold", 1e-5, "--to-size", 3000, *out)
+    assert "give one of them" in refused("prune", folder / "kn3", *out)
+    assert "give one of them" in refused("prune", folder / "kn3", "--threshold", 1e-5, "--to-size", 3000, *out)
+    assert "words that a vocabulary leaves out" in refused("prune", folder / "kn3", "--to-size", 3000, "--renormalize", *out)
+    (tmp_path / "words").write_text("the\n", encoding="utf-8")
+    cut = ["prune", folder / "kn3", "--vocabulary", tmp_path / "words"]
+    assert "cannot be compared" in refused(*cut, "--text", folder / "train.txt", *out)
+    assert "would replace" in refused(*cut, "-o", tmp_path / "words")
     assert "above 0" in refused("prune", folder / "kn3", "--threshold", "nan", *out)
     assert "not a whole number such as" in refused("prune", folder / "kn3", "--to-size", "5MB", *out)
     assert "unigrams stay" in refused("prune", folder / "kn3", "--to-size", 5, *out)

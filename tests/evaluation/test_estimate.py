@@ -14,6 +14,7 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.base.errors import InputError, LmgaugeError, UsageError
 from lmgauge.evaluation.runs import open_run
+from lmgauge.evaluation.sampled import Sample
 from lmgauge.numerics.signature import Signature
 from lmgauge.results import Estimate
 
@@ -63,7 +64,7 @@ class TestFigures:
 
     def test_a_proxy_that_is_the_model_leaves_no_error(self, place: Path, estimate: Callable[..., Estimate]) -> None:
         model = lmgauge.load_model(place / "big")
-        how: dict[str, Any] = {"sample": 20, "document": "blank-line"}
+        how: dict[str, Any] = {"sample": 36, "document": "blank-line"}
         result = lmgauge.estimate(place / "big", place / "text.txt", proxy=[place / "small", model], **how)
         exact = whole(place)
         for figure in result.figures:
@@ -113,9 +114,60 @@ class TestFigures:
         assert parts["proxy"].startswith("small@") or "@" in parts["proxy"]
         assert parts["text"] != Signature.parse(one.of_sample.signature).parts["text"]
 
+    def test_tokens_that_all_cost_alike_need_no_proxy(self) -> None:
+        """Two nats a token, and tokens of any length: per token nothing varies, whatever the bytes."""
+        generator = np.random.default_rng(2)
+        sizes, events = generator.integers(10, 900, 50).tolist(), generator.integers(5, 99, 50) * 1.0
+        proxy = tuple(generator.uniform(1, 90, 50).tolist() for _ in range(3))
+        sample = Sample("", 0, list(range(20)), "", 0, [], {"bytes": sizes}, {"small": (proxy[0], proxy[1], proxy[2])})
+        spread = sample.spreads(2.0 * events[:20], events[:20])["events"]
+        assert (spread.ratio, spread.error) == (pytest.approx(2.0), pytest.approx(0.0, abs=1e-9))
+
     def test_figures_by_name(self, estimate: Callable[..., Estimate]) -> None:
         with pytest.raises(InputError, match="'bleu' was not estimated; there are perplexity"):
             estimate().figure("bleu")
+
+
+class TestGroups:
+    """Forty documents of forty lines in groups of 24, 14 and 2."""
+
+    def estimated(self, **options: Any) -> tuple[Estimate, dict[str, Any]]:
+        generator = np.random.default_rng(5)
+        words = ["the", "cat", "dog", "sat", "ran", "on", "mat", "a"]
+        lines = [" ".join(generator.choice(words, 9, p=generator.dirichlet(np.full(8, 0.4)))) for _ in range(40)]
+        groups = [*["news"] * 24, *["law"] * 14, *["rare"] * 2]
+        text = Corpus.from_strings(lines, documents=[str(i) for i in range(40)], groups=groups)
+        big, small = (lmgauge.train("witten-bell", text, order=order) for order in (3, 1))
+        exact = {one.group: one for one in lmgauge.evaluate(big, text, by_group=True)}
+        return lmgauge.estimate(big, text, proxy=small, by_group=True, **options), exact
+
+    def test_each_is_estimated_where_enough_were_drawn(self) -> None:
+        result, exact = self.estimated(sample=24)
+        assert [(group.group, group.all_documents) for group in result.groups] == [("news", 24), ("law", 14), ("rare", 2)]
+        assert sum(group.documents for group in result.groups) == 24
+        for group in result.groups[:2]:
+            for figure in group.figures:
+                truth = float(getattr(exact[group.group], figure.metric))
+                assert figure.interval.low <= truth <= figure.interval.high
+                assert figure.interval.units == group.documents
+        assert result.groups[2].figures == ()
+        assert "fewer than 6 documents were drawn has no figures: too few" in " ".join(result.notes)
+        assert "too few" in str(result)
+        rows = result.to_rows()
+        assert [row["group"] for row in rows] == [""] * 7 + ["news"] * 7 + ["law"] * 7
+        assert (rows[12]["metric"], rows[12]["interval_low"]) == ("bits_per_byte", result.groups[0].figures[5].interval.low)
+
+    def test_with_all_documents_drawn_they_are_exact(self) -> None:
+        result, exact = self.estimated(sample=40)
+        for group in result.groups[:2]:
+            for figure in group.figures:
+                assert float(figure.value) == pytest.approx(float(getattr(exact[group.group], figure.metric)), rel=1e-9)
+                assert figure.interval.high == pytest.approx(figure.interval.low)
+
+    def test_a_document_in_several_groups(self) -> None:
+        text = Corpus.from_strings(["a b"] * 9, documents=[*"abcdefgh", "h"], groups=[*"xxxxxxxxy"])
+        with pytest.raises(InputError, match="record 8: the document that begins here is in several groups"):
+            lmgauge.estimate(lmgauge.train("laplace", text, order=1), text, sample=6, by_group=True)
 
 
 class TestHowMany:
@@ -160,8 +212,8 @@ class TestRuns:
     def test_two_runs_of_one_sample_are_compared_on_all_documents(
         self, place: Path, tmp_path: Path, estimate: Callable[..., Estimate]
     ) -> None:
-        for model in ("big", "other"):
-            estimate(model, proxy=["small"], output=tmp_path / model)
+        for model in ("other", "big"):
+            alone = estimate(model, proxy=["small"], output=tmp_path / model)
             whole(place, model, output=tmp_path / f"whole-{model}")
         (sampled,) = lmgauge.compare([tmp_path / "big", tmp_path / "other"])
         (exact,) = lmgauge.compare([tmp_path / "whole-big", tmp_path / "whole-other"])
@@ -173,6 +225,8 @@ class TestRuns:
             assert two.interval is not None
             assert one.interval.low <= two.difference <= one.interval.high
             assert one.interval.high - one.interval.low > two.interval.high - two.interval.low
+            assert float(one.first) == pytest.approx(float(alone.figure(one.metric).value))
+            assert one.difference == pytest.approx((one.interval.high + one.interval.low) / 2, rel=1e-3)
         with pytest.raises(InputError, match="leave --document out"):
             lmgauge.compare([tmp_path / "big", tmp_path / "other"], document="segment")
 
@@ -219,7 +273,7 @@ class TestRefused:
             ({"sample": 41}, "a sample of 41: give 10 documents or more, 10 for each proxy; the text has 40"),
             ({"sample": 5, "proxy": ()}, "a sample of 5: give 6 documents or more; the text has 40"),
             ({"sample": 19, "proxy": ["small", "other"]}, "a sample of 19: give 20 documents or more, 10 for each proxy"),
-            ({"document": None}, "documents of this text are not known"),
+            ({"document": None}, "say what they are with --document"),
             ({"document": "file"}, "a sample of 15: give 10 documents or more, 10 for each proxy; the text has 1"),
             ({"sample": None}, "how many documents"),
             ({"until": 0.01}, "each say how many documents are scored: give one of them"),

@@ -13,8 +13,8 @@ from tests.explore.conftest import Served, models
 
 import lmgauge
 from lmgauge.base.errors import UsageError
-from lmgauge.explore import playground
-from lmgauge.explore.playground import LONGEST_TEXT, Playground
+from lmgauge.explore import passages
+from lmgauge.explore.passages import LONGEST_TEXT, Playground
 from lmgauge.scores.distributions.reduce import reduce
 from lmgauge.scores.distributions.reductions import Entropy, Rank
 from lmgauge.text.documents import Corpus
@@ -85,7 +85,7 @@ def test_a_model_without_distributions_scores_without_them(monkeypatch: pytest.M
     def refuse(*arguments: object, **options: object) -> None:
         raise UsageError("a server tells only of the tokens of the text")
 
-    monkeypatch.setattr(playground, "reduce", refuse)
+    monkeypatch.setattr(passages, "reduce", refuse)
     model = Playground(models()["a"], "a")
     for _ in range(2):
         (run,) = model.score("the cat")["items"][0]["runs"]

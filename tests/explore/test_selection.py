@@ -15,8 +15,8 @@ from tests.explore.conftest import Served, serving, texts
 
 from lmgauge import read_scores
 from lmgauge.evaluation.runs import open_run
-from lmgauge.explore import selection
-from lmgauge.explore.selection import Search, column_names, sorted_places
+from lmgauge.explore import requests
+from lmgauge.explore.requests import Search, column_names, sorted_places
 from lmgauge.scores import iter_segments
 
 
@@ -198,7 +198,7 @@ def test_an_expression_that_is_slow_elsewhere_is_not_here(two: Served) -> None:
 
 
 def test_a_search_goes_on_where_it_stopped(two: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "_PIECE", 500)
+    monkeypatch.setattr(requests, "_PIECE", 500)
     index = two.explorer.index
     assert index is not None
     own = Search(index, "dog", False, False)
@@ -211,10 +211,10 @@ def test_a_search_goes_on_where_it_stopped(two: Served, monkeypatch: pytest.Monk
 
 
 def test_an_answer_before_the_search_has_ended(two: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lmgauge.explore import selection
+    from lmgauge.explore import requests
 
-    monkeypatch.setattr(selection, "_PIECE", 500)
-    monkeypatch.setattr(selection, "SEARCH_SECONDS", 0.0)
+    monkeypatch.setattr(requests, "_PIECE", 500)
+    monkeypatch.setattr(requests, "SEARCH_SECONDS", 0.0)
     answers = [two.get("segments", q="hears", case=True)]
     while not answers[-1]["is_complete"]:
         answers.append(two.get("segments", q="hears", case=True))

@@ -148,7 +148,12 @@ def test_warnings_stand_beside_the_figures(tokenizer: PreTrainedTokenizerFast) -
     assert figures["eval_text_perplexity"] == math.inf
     assert figures["eval_text_zero_probability_events"] == 1
     assert figures["eval_text_perplexity_without_zeros"] == found.perplexity_without_zeros
-    assert "eval_text_oov_rate" not in figures
+    assert not figures.keys() & {"eval_text_oov_rate", "eval_text_perplexity_low"}
+    found = lmgauge.evaluate(model, Corpus.from_strings(["a b", "b a", "a b", "b a", "a b", "b a", "a"]))
+    named.evaluations = {"text": found}
+    ends = [named.figures()[f"eval_text_perplexity_{end}"] for end in ("low", "high")]
+    assert found.interval is not None
+    assert ends == [found.interval.low, found.interval.high]
     assert named.signatures() == {"eval_text_signature": found.signature}
 
 

@@ -17,7 +17,7 @@ from lmgauge.base.errors import ProbabilityError
 from lmgauge.models.ngram.full_distribution import WholeDistributions
 from lmgauge.models.ngram.packing import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
-from lmgauge.scores.distributions.pairs import direct
+from lmgauge.scores.distributions.reductions import direct
 from lmgauge.text.vocabulary import BOS, EOS
 
 SIZE = 8  # <unk>, <s>, </s>, a to e

@@ -20,8 +20,7 @@ from tests.reference import distributions as slow
 
 import lmgauge
 from lmgauge.scores.distributions import Divergences, Entropy, Mass, Moments, Rank, TopK, reduce, reduce_pair
-from lmgauge.scores.distributions.pairs import direct
-from lmgauge.scores.distributions.reductions import Forecasts
+from lmgauge.scores.distributions.reductions import Forecasts, direct
 from lmgauge.text.documents import Corpus
 
 EXACT, FLOAT32 = 1e-9, 2e-5

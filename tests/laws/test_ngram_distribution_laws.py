@@ -17,9 +17,8 @@ from lmgauge import Corpus, NgramModel
 from lmgauge.models.ngram.packing import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.scores.context_policy import EventContexts
-from lmgauge.scores.distributions.pairs import KullbackLeibler, direct
 from lmgauge.scores.distributions.reduce import reduce, reduce_pair
-from lmgauge.scores.distributions.reductions import Entropy, Mass, Moments, Rank, TopK
+from lmgauge.scores.distributions.reductions import Entropy, KullbackLeibler, Mass, Moments, Rank, TopK, direct
 from lmgauge.text.vocabulary import BOS
 
 Floats = NDArray[np.float64]

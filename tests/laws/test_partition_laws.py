@@ -1,4 +1,4 @@
-"""A model trained in partitions is the one trained in memory, whatever the partitions, the chunks and the options."""
+"""A model trained in partitions, or from counts, is the one trained in memory, whatever the partitions and options."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.laws.test_model_laws import trainings
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
+from lmgauge.models.ngram.count_files import train_from_counts, write_counts
 from lmgauge.models.ngram.model import load_ngram_model
 from lmgauge.models.ngram.reading import read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
@@ -37,10 +38,22 @@ def test_partitions_do_not_show(
             text = read_text(engine, settings, Corpus.from_strings(lines), chunk, threads=1)
             return train_partitions(engine, settings, text, path, partitions=partitions, memory=memory)
 
+        def _from_counts() -> NgramModel:
+            engine, file = Engine(), Path(folder) / "counts"
+            whole = {name: options[name] for name in ("order", "context", "tokenizer", "eos")}
+            text = read_text(engine, NgramTrainingSettings("mle", **whole), Corpus.from_strings(lines), chunk, threads=1)
+            write_counts(engine, settings, text, file, False, partitions, memory)
+            return train_from_counts(settings, str(file))
+
         expected, made = outcome(_in_memory), outcome(_in_partitions)
         assert made == expected
         if path.exists():
             assert outcome(lambda: load_ngram_model(path)) == expected
+            counted = outcome(_from_counts)
+            assert isinstance(counted, tuple)
+            assert isinstance(expected, tuple)
+            assert counted[1] | {"training": None} == expected[1] | {"training": None}
+            assert counted[0] == expected[0]
 
 
 def outcome(train: Callable[[], NgramModel]) -> object:

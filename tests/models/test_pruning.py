@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from tests.reference.pruning import BackOffModel, Gram
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.models.ngram.pruning import prune_model
+from lmgauge.base.errors import UsageError
+from lmgauge.models.ngram.pruning import limit_vocabulary, prune_model
 
 KINDS = ("modified-kneser-ney", "witten-bell", "good-turing", "absolute-discounting")
 
@@ -195,3 +198,45 @@ def test_an_arpa_file_that_leaves_out_beginnings_is_pruned(tmp_path: Path) -> No
     assert sum(prune_model(model, size=sum(model.types) - 1).types) == sum(model.types) - 1
     for context in ([1], [1, 3], [3], [3, 4], [4]):
         assert np.exp(prune_model(model, 1e-9).log_distribution(context)).sum() == pytest.approx(1.0, abs=2e-2)
+
+
+def after(model: NgramModel, context: tuple[str, ...]) -> dict[str, float]:
+    """The distribution after some words, by words."""
+    p = np.exp(model.log_distribution(model.vocabulary.ids(("<s>", *context))))
+    return dict(zip(model.vocabulary.tokens, p.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_vocabulary_leaves_words_what_they_had_and_unknown_ones_the_rest(lines: list[str], kind: Any) -> None:
+    model = prune_model(lmgauge.train(kind, Corpus.from_strings(lines[:40]), order=3, cutoffs=(0, 0, 1)), 1e-5)
+    texts = [text.split() for text in lines[:40]]
+    words = [word for word, _ in Counter(itertools.chain(*texts)).most_common(16)]
+    small, shared = (limit_vocabulary(model, [*words, "notaword"], renormalize=shares) for shares in (False, True))
+    assert small.vocabulary.tokens[3:] == shared.vocabulary.tokens[3:] == [w for w in model.vocabulary.tokens if w in words]
+    every = (*words[:5], "<unk>")
+    for context in ((), *itertools.product(every, repeat=1), *itertools.product(every, repeat=2)):
+        before, one, other = (after(own, context) for own in (model, small, shared))
+        assert math.fsum(one.values()) == pytest.approx(1, abs=1e-6)
+        assert math.fsum(other.values()) == pytest.approx(1, abs=1e-6)
+        for word in (*words, "</s>"):
+            assert one[word] == pytest.approx(before[word], rel=1e-6)
+        rest = math.fsum(p for word, p in before.items() if word not in (*words, "</s>", "<s>"))
+        assert one["<unk>"] == pytest.approx(rest, abs=1e-6)
+    pairs = {pair for text in texts for pair in itertools.pairwise(["<s>", *text]) if set(pair[1:]) <= set(words)}
+    same = [after(shared, pair[:1])[pair[1]] == after(model, pair[:1])[pair[1]] for pair in pairs if pair[0] in words]
+    assert sum(same) > len(same) / 2 > 0  # n-grams that stay keep their probabilities
+    assert "they are <unk> now" in small.record.notes[-1]
+    assert "those that stay share it" in shared.record.notes[-1]
+
+
+def test_where_every_word_that_stays_is_listed_its_share_grows() -> None:
+    model = lmgauge.train("absolute-discounting", Corpus.from_strings(["a b", "a c", "a"]), order=2, vocabulary="closed")
+    shared = limit_vocabulary(model, ["b"], renormalize=True)
+    assert after(shared, ("<s>",)).keys() == {"<unk>", "<s>", "</s>", "b"}
+    assert math.fsum(after(shared, ("b",)).values()) == pytest.approx(1, abs=1e-6)
+    with pytest.raises(UsageError, match="has no <unk>"):
+        limit_vocabulary(model, ["b"])
+    with pytest.raises(UsageError, match="none of the 1 words"):
+        limit_vocabulary(model, ["z"])
+    with pytest.raises(UsageError, match="does not back off"):
+        limit_vocabulary(lmgauge.train("laplace", Corpus.from_strings(["a b"]), order=2), ["a"])

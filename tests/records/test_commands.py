@@ -49,6 +49,7 @@ DATA: dict[str, Rows] = {
     ],
     "tokens": [{"item": n, "token": w, "logprob_nats": -0.5 * len(w)} for n, line in enumerate(LINES) for w in line.split()],
     "scores": [{"segment": n, "token": w, "logprob": -0.5 * len(w)} for n, line in enumerate(LINES) for w in line.split()],
+    "items": [{"item": name, "acc": number % 2} for number, name in enumerate(IDS)],
     "regions": [{"text_id": number, "region": "first", "text": line.split()[0]} for number, line in enumerate(LINES, 1)],
     "systems": [
         {"system": name, "score": 20 + n * n, "perplexity": 90 - 3 * n} for n, name in enumerate(["text", "hyp", "control"])
@@ -62,8 +63,10 @@ CASES: dict[str, dict[str, str]] = {
         "train texts": "train witten-bell text{ending} --order 2 -o {out} --json",
         "train words": "train witten-bell text{ending} --words words{ending} --order 2 -o {out} --json",
         "train valid": "train lstm text{ending} --valid text{ending} --steps 1 --hidden-size 4 -o {out} --json",
+        "counts texts": "counts text{ending} -o {out} --json",
         "mix held_out": "mix -m m -m n text{ending} -o {out} --json",
         "spell train": "spell m --train text{ending} -o {out} --json",
+        "prune vocabulary": "prune m --vocabulary words{ending} -o {out} --json",
         "prune text": "prune m --threshold 0.1 --text text{ending} -o {out} --json",
         "cache held_out": "cache m text{ending} -o {out} --json",
         "eval text": "eval -m m text{ending} --json",
@@ -127,6 +130,7 @@ CASES: dict[str, dict[str, str]] = {
         "eval scores": "eval --scores scores{ending} --json",
         "import files": "import scores{ending} -o {out} --json",
     },
+    "scores of items": {"import files": "import items{ending} --score acc -o {out} --json"},
     "tables of systems": {
         "correlate scores": "correlate systems{ending} --json",
         "correlate perplexities": "correlate systems.jsonl systems{ending} --json",
@@ -134,7 +138,7 @@ CASES: dict[str, dict[str, str]] = {
 }
 """By what is read, and then by the command and what it calls it, a command line that reads it."""
 
-LINES_ALONE = {"wer substitutions", "cer substitutions", "rescore substitutions"}
+LINES_ALONE = {"train counts", "wer substitutions", "cer substitutions", "rescore substitutions"}
 """Files of lines in a form of their own."""
 WAITS = {"explore text", "explore train"}
 """Texts of a server, which reads them as `diagnose` does."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.api.checkups import checkup
+from tests.tasks.items.scored import scored
 from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
@@ -52,6 +53,7 @@ from lmgauge.report import (
 )
 from lmgauge.report import blocks as doc
 from lmgauge.report import estimate as estimate_report
+from lmgauge.report import items as items_report
 from lmgauge.report.blocks import Document
 from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
 from lmgauge.tasks.correlation import correlate
@@ -88,7 +90,8 @@ def results(runs: list[Path]) -> dict[str, Any]:
     pairs = lmgauge.compare(runs[:3], train=train)
     items = tuple(replace(item, first=HOSTILE, second=LONG) for item in pairs)
     diagnosed = lmgauge.diagnose(runs[0], train=train, model=models[0])
-    estimated = lmgauge.estimate(models[0], test, proxy=models[1], sample=12, document="segment")
+    estimated = lmgauge.estimate(models[0], test, proxy=models[1], sample=12, document="segment", by_group=True)
+    of_groups = (replace(estimated.groups[0], group=HOSTILE), replace(estimated.groups[0], group=LONG, figures=()))
     counts = np.array([(8, 10), (9, 10), (7, 9)] * 20, dtype=np.int64)
     groups = grouped(np.arange(60) % 2, [HOSTILE, LONG], [counts, counts - 1])
     alignment = align("a\x1b[1m b \u202ec", "a x \u202ec d")
@@ -98,8 +101,8 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "evaluations": lmgauge.evaluate(models, [test, train], by_group=True),
         "comparison": replace(pairs, runs=(HOSTILE, LONG, LONG), items=items),
         "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
-        "decision": replace(lmgauge.decide(models, test, document="segment"), first=HOSTILE, second=LONG),
-        "estimate": replace(estimated, model=HOSTILE, proxies=(LONG,), notes=(HOSTILE, LONG)),
+        "decision": replace(lmgauge.decide(models, test, document="segment"), first=HOSTILE, second=LONG, base=HOSTILE),
+        "estimate": replace(estimated, model=HOSTILE, proxies=(LONG,), notes=(HOSTILE, LONG), groups=of_groups),
         "ladder": climbed(lmgauge.baseline(train, test, models=models, order=2, character_order=2)),
         "diagnosis": replace(diagnosed, evaluation=replace(diagnosed.evaluation, model=LONG)),
         "divergence": replace(lmgauge.divergence(*models, test), a=HOSTILE, b=LONG),
@@ -123,6 +126,8 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "static": lmgauge.mix([*models], test, static=True),
         "checkup": checkup(HOSTILE, LONG),
         "pruned": PrunedModel(lmgauge.load_model(models[0]), 1e-9, (9, 7), (9, 3), 12.5, float("inf"), 70),  # type: ignore[arg-type]
+        "cut": PrunedModel(lmgauge.load_model(models[0]), None, (9, 7), (9, 3), note=HOSTILE),  # type: ignore[arg-type]
+        "counts": lmgauge.results.NgramCounts(HOSTILE, (3, 5), 12, 4, (LONG,)),
         "training": training(),
         "selection": selection(),
         "split": split_text(),
@@ -136,6 +141,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
         "percentiles": learned_percentiles(),
         "filtering": filtered(),
+        "compared_items": compared_items(),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
         "items": ItemScores(
             ItemsOrigin(HOSTILE, LONG, "columns", (HOSTILE,), notes=(HOSTILE, LONG)),
@@ -167,6 +173,19 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     signatures = dict.fromkeys(names, "doc|v:1")
     summary = PlanSummary(names, signatures, (HOSTILE, LONG), HOSTILE, None)
     return lmgauge.results.FilteredDocuments.of(summary, [tally], HOSTILE, before=1)
+
+
+def compared_items() -> lmgauge.results.ItemComparisons:
+    """Two runs of scores of items, whose ids, subsets and notes have hostile names."""
+    names = {"items": [HOSTILE, *"bcdefghi", LONG] * 2, "subsets": [HOSTILE] * 10 + [LONG] * 10, "notes": (HOSTILE,)}
+    clusters = [f"{HOSTILE}{i % 7}" for i in range(20)]
+    scores = np.random.Generator(np.random.PCG64(1)).integers(2, size=(2, 20, 3))
+    runs = [
+        scored(name, own, score=HOSTILE, clusters=clusters, **names)
+        for name, own in zip((HOSTILE, LONG), scores, strict=True)
+    ]
+    result = lmgauge.tasks.compare_items([*runs, scored("c", scores[0, ::-1], score=HOSTILE, **names)], examples=2)
+    return replace(result, signature="items|v:1")
 
 
 def learned_percentiles() -> lmgauge.results.Percentiles:
@@ -309,6 +328,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "alignments": lambda it: tasks.aligned_blocks(it["alignments"]),
     "errors": lambda it: tasks.error_blocks(errors_by_system(it["alignments"]), 3),
     "correlation": lambda it: tasks.correlation_blocks(it["correlation"]),
+    "items": lambda it: items_report.blocks(it["compared_items"]),
     "tokens": lambda _: (doc.Heading(HOSTILE), doc.Tokens((HOSTILE, "b", LONG), 1), doc.Text(HOSTILE), doc.Text(LONG)),
     "page only": lambda _: (
         doc.Ladder((doc.Rung(HOSTILE, doc.Mark("PASS", "good"), LONG),)),
@@ -356,7 +376,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
     shown = [
         *(parts, parts[0], it["comparison"], it["comparison"][0], it["recipes"], it["recipes"][0], it["diagnosis"]),
         *(it["agreement"], it["agreement_series"], it["decision"], it["estimate"]),
-        it["ladder"],
+        *(it["ladder"], it["compared_items"]),
         *(
             it["divergence"],
             it["candidates"],
@@ -364,6 +384,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
             it["context_curve"],
             it["overlap"],
             it["choices"],
+            it["counts"],
             it["membership"],
             SplitEvaluation(parts[0], parts[1], None),
             it["audit"],

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from lmgauge import Corpus
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.text.conversations import Conversation
+from lmgauge.text.readers import Conversation
 from lmgauge.text.reading_options import ReadingOptions
 
 CALL = {"type": "function", "function": {"name": "sum", "arguments": {"a": 1}}}

@@ -16,9 +16,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.files import OutputError
-from lmgauge.work import folder_engine
-from lmgauge.work.engine import Stored
-from lmgauge.work.folder_engine import ArrayFolder
+from lmgauge.work import engine as engines
+from lmgauge.work.engine import ArrayFolder, Stored
 from lmgauge.work.manifest import DiskFullError
 
 
@@ -61,7 +60,7 @@ def test_sizes_are_those_of_what_is_there(tmp_path: Path) -> None:
 
 
 def test_arrays_larger_than_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_engine, "_LARGEST_PIECE", 7)
+    monkeypatch.setattr(engines, "_LARGEST_PIECE", 7)
     files = ArrayFolder(tmp_path)
     files.write(Stored("a"), np.arange(100))
     assert files.read(Stored("a")).tolist() == list(range(100))
@@ -79,7 +78,7 @@ def test_what_cannot_be_written_leaves_the_array_that_was_there(
     def fail(file: object, data: memoryview) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(folder_engine, "_write_all", fail)
+    monkeypatch.setattr(engines, "_write_all", fail)
     with pytest.raises(OutputError) as error:
         files.write(Stored("a"), np.array([1, 2]))
     assert type(error.value) is kind

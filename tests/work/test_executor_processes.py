@@ -17,9 +17,8 @@ from tests.work.graphs import arrays_after
 from tests.work.process_work import fail, power, report
 
 from lmgauge.base.errors import InputError, LmgaugeError, MissingExtraError
-from lmgauge.work.engine import Engine, Stored, make_arrays
+from lmgauge.work.engine import ArrayFolder, Engine, FolderEngine, Stored, make_arrays
 from lmgauge.work.executor import Crew, Task, end, result_of, started, task_results
-from lmgauge.work.folder_engine import ArrayFolder, FolderEngine
 from lmgauge.work.manifest import DiskFullError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -89,11 +88,7 @@ def test_tasks_run_in_two_other_processes_that_stay(crew: tuple[Crew, ArrayFolde
         ("full", DiskFullError, "no room"),
         ("bug", LmgaugeError, "stage fail, task 1: ZeroDivisionError: division by zero"),
         ("kill", LmgaugeError, "stage fail, task 1: its process was killed by signal 9, perhaps for lack of memory"),
-        (
-            "exit",
-            LmgaugeError,
-            "stage fail, task 1: its process ended with exit code 7; a script that trains",
-        ),
+        ("exit", LmgaugeError, "stage fail, task 1: its process ended with exit code 7; a script that trains"),
     ],
 )
 def test_errors_come_back_in_words_and_end_the_other_processes(
@@ -128,7 +123,7 @@ WAITING = """
 import signal
 import sys
 from lmgauge.work.engine import NEW
-from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.engine import FolderEngine
 from tests.work.process_work import wait_long
 
 if __name__ == "__main__":
@@ -170,7 +165,7 @@ def test_ctrl_c_does_not_reach_processes_and_their_end_leaves_nothing(tmp_path: 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
     sys.path.insert(0, {str(ROOT)!r})
     from pathlib import Path
-    from lmgauge.work.folder_engine import ArrayFolder
+    from lmgauge.work.engine import ArrayFolder
     from lmgauge.work.engine import Stored, make_arrays
     from lmgauge.work.executor import Crew, Task
     from functools import partial

@@ -12,9 +12,8 @@ import pytest
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.threads import map_in_order
-from lmgauge.work.engine import Array, Read, Stored, make_arrays
+from lmgauge.work.engine import Array, ArrayFolder, Read, Stored, make_arrays
 from lmgauge.work.executor import Crew, Task
-from lmgauge.work.folder_engine import ArrayFolder
 
 
 def threads_of(begun: threading.Barrier, read: Read) -> Iterator[Array]:

@@ -24,9 +24,8 @@ from lmgauge.base.errors import InputError, LmgaugeError
 from lmgauge.base.files import OutputError
 from lmgauge.base.progress import listening
 from lmgauge.text.segments import TextReport
-from lmgauge.work import folder_engine
-from lmgauge.work.engine import NEW, Array, Engine, Read, Stored
-from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work import engine as engines
+from lmgauge.work.engine import NEW, Array, Engine, FolderEngine, Read, Stored
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORK = {"order": 3}
@@ -65,7 +64,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from tests.work.test_folder_engine import WORK, TextReport, run_logged
-from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.engine import FolderEngine
 
 with FolderEngine(sys.argv[1], WORK) as engine:
     engine.write("a", np.arange(6, dtype=np.uint8))
@@ -98,7 +97,7 @@ def test_memory_holds_what_the_tasks_at_work_hold(tmp_path: Path) -> None:
 import resource, sys
 import numpy as np
 from lmgauge.work.engine import NEW
-from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.engine import FolderEngine
 
 def work(number, read):
     for _ in range(3):
@@ -168,7 +167,7 @@ def test_a_full_disk_is_said_in_words_and_the_run_can_be_resumed(
     def fails(name: str) -> bool:
         return name == where and written >= 5
 
-    def write_all(file: object, data: memoryview, whole: object = folder_engine._write_all) -> None:
+    def write_all(file: object, data: memoryview, whole: object = engines._write_all) -> None:
         nonlocal written
         written += data.nbytes == 1000
         if fails("arrays"):
@@ -188,7 +187,7 @@ def test_a_full_disk_is_said_in_words_and_the_run_can_be_resumed(
     log = tmp_path / "log"
     with FolderEngine(tmp_path / "work", WORK) as engine, monkeypatch.context() as patches:
         engine.write("a", np.arange(6, dtype=np.uint8))
-        patches.setattr(folder_engine, "_write_all", write_all)
+        patches.setattr(engines, "_write_all", write_all)
         patches.setattr("lmgauge.work.manifest.open", opened, raising=False)
         with pytest.raises(OutputError) as error:
             run_logged(engine, log)
@@ -210,6 +209,6 @@ def test_a_full_disk_while_the_program_writes(tmp_path: Path, monkeypatch: pytes
     def full(file: object, data: memoryview) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(folder_engine, "_write_all", full)
+    monkeypatch.setattr(engines, "_write_all", full)
     with FolderEngine(tmp_path, WORK) as engine, pytest.raises(OutputError, match="the disk is full: 0 bytes of temporary"):
         engine.write("a", np.zeros(3))

@@ -10,7 +10,7 @@ import pytest
 
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.files import OutputError
-from lmgauge.work.folder_engine import ARRAYS, FolderEngine
+from lmgauge.work.engine import ARRAYS, FolderEngine
 
 WORK = {"order": 5, "text": ["a.txt", 3]}
 

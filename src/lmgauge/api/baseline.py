@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.baselines import Ladder, MeasuredRung
     from lmgauge.models.ngram.settings import NgramTrainingSettings
 
-_BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
-
 
 @settings
 class NgramRungs:
@@ -50,6 +48,8 @@ class NgramRungs:
 
     def named(self) -> Iterator[tuple[str, str, NgramTrainingSettings]]:
         """Yield each model: its name, what it is, and how it is trained."""
+        from lmgauge.text.tokens import BYTES_BY_NAME
+
         order, how = self.character_order, "modified Kneser-Ney"
         make = partial(NgramTrainingSettings, "modified-kneser-ney", reserved="escape")
         # Words seen once stand for those never seen, or `<unk>` would have next to no probability.
@@ -57,7 +57,7 @@ class NgramRungs:
         yield f"word {self.order}-gram", f"words, those not seen twice spelled ({how})", words
         spelled = make(order=order, vocabulary="spelled", tokenizer="character")
         yield f"character {order}-gram", f"characters ({how})", spelled
-        every = make(order=order, vocabulary="closed", tokenizer="byte", words=_BYTES)
+        every = make(order=order, vocabulary="closed", tokenizer="byte", words=(*BYTES_BY_NAME,))
         yield f"byte {order}-gram", f"bytes ({how})", every
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, refuse_output, saved
+from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, refuse_output, saved
 from lmgauge.base.choices import ARPA_ENDINGS, KENLM_ENDINGS, NormalizerName, ReservedPolicy
 from lmgauge.base.declaration import verb
 from lmgauge.base.errors import UsageError
@@ -104,21 +105,29 @@ def prune(
     *,
     threshold: Positive | None = None,
     to_size: Count | None = None,
+    vocabulary: PathLike | Iterable[str] | None = None,
+    renormalize: bool = False,
     text: Text | None = None,
     output: PathLike | None = None,
     threads: Count | None = None,
     reading: ReadingOptions = ReadingOptions(),
     **fields: Any,
 ) -> PrunedModel:
-    """Drop the n-grams of a model that it needs least (entropy pruning, Stolcke 1998): `lmgauge prune`.
+    """Drop the n-grams of a model that it needs least (entropy pruning, Stolcke 1998), or those of other words.
 
-    Unigrams stay, and so do n-grams that begin a longer one. The back-off weights are recomputed, so that every
-    distribution sums to one.
+    By a threshold or to a size, unigrams stay, and so do n-grams that begin a longer one. The back-off weights are
+    recomputed, so that every distribution sums to one.
+
+    Of a vocabulary, n-grams with other words go, and those that stay keep their probabilities. The other words are <unk>
+    then, which takes the mass that they had in each context; or, renormalized, the words that stay share it, as by SRILM's
+    -limit-vocab -renorm.
 
     Args:
         model: an n-gram model that backs off, or the path of one: a model folder or an ARPA file.
         threshold: drop n-grams that lose less than this; the share by which perplexity rises, such as 1e-8.
         to_size: how many n-grams of all orders to keep; those with the largest losses: 250000, 500k or 1M.
+        vocabulary: keep n-grams of these words alone: a file, one word per line, or from Python a list.
+        renormalize: with a vocabulary: the words that stay share the mass of the others, which is <unk>'s if not given.
         text: measure perplexity before and after on it; a path, several, or from Python a `Corpus`.
         output: folder, ARPA or KenLM file to write; by its ending: .arpa, .arpa.gz, .binary.
         threads: how many; all cores if not given. Does not change results.
@@ -131,12 +140,13 @@ def prune(
     Raises:
         InputError: the text cannot be used.
         ModelFileError: the model cannot be loaded.
-        UsageError: the model is not an n-gram model that backs off, neither or both of threshold and size, one out of range,
-            or an output that would replace an input.
+        UsageError: the model is not an n-gram model that backs off, not one of threshold, size and vocabulary, one out of
+            range, or an output that would replace an input.
 
     Shell:
         lmgauge prune kn5/ --threshold 1e-8 -o small/
         lmgauge prune theirs.arpa --to-size 1M --text valid.txt -o small.arpa
+        lmgauge prune kn5/ --vocabulary words.txt -o small.binary
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -149,22 +159,31 @@ def prune(
     from lmgauge.base.progress import say_progress
     from lmgauge.models.combined.spelling.model import parted
     from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.models.ngram.pruning import PrunedModel, prune_model
+    from lmgauge.models.ngram.pruning import PrunedModel, limit_vocabulary, prune_model
+    from lmgauge.models.ngram.settings import read_word_list
 
-    if (threshold is None) == (to_size is None):
-        raise UsageError("prune by a threshold, such as 1e-8, or to a number of n-grams (--threshold or --to-size)")
+    if [threshold, to_size, vocabulary].count(None) != 2:
+        raise UsageError("prune by a threshold, such as 1e-8, to a number of n-grams, or to a vocabulary: give one of them")
+    if vocabulary is None and renormalize:
+        raise UsageError("renormalize is about the words that a vocabulary leaves out; a threshold and a size always do so")
+    if vocabulary is not None and text is not None:
+        raise UsageError("perplexities of different vocabularies cannot be compared: leave out text, and see bits per byte")
     corpus = None if text is None else corpus_of(text, reading)
-    refuse_output(output, [model], corpus)
+    refuse_output(output, [model, *([vocabulary] if isinstance(vocabulary, PATHS) else [])], corpus)
     whole = loaded(model)
     inner, around = parted(whole)
     if not isinstance(inner, NgramModel):
         raise UsageError(f"{whole.label}: only n-gram models can be pruned")
     say_progress(f"pruning {sum(inner.types):,} n-grams")
-    pruned = prune_model(inner, threshold, size=to_size)
+    if vocabulary is None:
+        pruned = prune_model(inner, threshold, size=to_size)
+    else:
+        words = read_word_list(os.fspath(vocabulary)) if isinstance(vocabulary, PATHS) else list(vocabulary)
+        pruned = limit_vocabulary(inner, words, renormalize=renormalize)
     smaller = saved(around(pruned), output)
     measured: dict[str, Any] = {}
     if corpus is not None:
         before, after = (evaluate(one, corpus, threads=threads) for one in (whole, smaller))
         measured = {"perplexity_before": before.perplexity, "perplexity": after.perplexity, "events": after.events}
-    assert pruned.settings.prune is not None  # it was just pruned
-    return PrunedModel(smaller, pruned.settings.prune, tuple(inner.types), tuple(pruned.types), **measured)
+    measured |= {"threshold": pruned.settings.prune if vocabulary is None else None, "note": pruned.record.notes[-1]}
+    return PrunedModel(smaller, ngrams_before=tuple(inner.types), ngrams=tuple(pruned.types), **measured)

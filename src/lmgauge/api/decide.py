@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lmgauge.api.inputs import Models, PathLike, Text, corpus_of, followed, listed, named_models, opened, refuse_output
@@ -21,7 +20,7 @@ def decide(
     text: Text | None = None,
     *,
     target: Positive | None = None,
-    until: Literal["decided"] = "decided",
+    until: Literal["decided"] | None = None,
     margin: Part | None = None,
     seed: Natural = 12345,
     output: PathLike | None = None,
@@ -37,7 +36,8 @@ def decide(
     Sources: Lai (1976), "On confidence sequences"; Wang & Ramdas (2025), "Anytime-valid t-tests and confidence sequences".
 
     Args:
-        models: two models in place of runs: TEXT is scored by both, a few documents at a time. With a target, runs.
+        models: models in place of runs: TEXT is scored by each; with `until` by two, a few documents at a time. With a
+            target, runs.
         text: files, globs or a `Corpus`, of seven documents or more.
         target: is the recipe below this cross-entropy (nats per event), by its runs so far, in order?
         until: score documents in random order until it is decided, or the text is used up.
@@ -63,12 +63,7 @@ def decide(
         >>> decide([train("witten-bell", corpus, order=order) for order in (1, 2)], corpus)
         <Decision: wb2 / wb1: perplexity 2.2552 / 7.2905, second, 7 of 9 documents>
     """
-    from contextlib import closing
-    from pathlib import Path
-
-    from lmgauge.base.temporaries import scratch_folder
     from lmgauge.evaluation.comparison import until as of_documents
-    from lmgauge.work.manifest import Notes
 
     if target is not None and text is None:
         return of_documents.against_target([opened(cast("PathLike", run)) for run in listed(models)], target)
@@ -79,9 +74,8 @@ def decide(
     refuse_output(output, listed(models), corpus)
     if len(listed(models)) != 2:
         raise UsageError(f"two models are compared until it is decided, not {len(listed(models))}: -m A -m B TEXT")
-    with scratch_folder() as work, closing(Notes(Path(output or work / "totals"))) as notes:
-        if output is not None and not notes and (os.path.exists(output) or output == "-"):
-            raise UsageError(f"-o {os.fspath(output)}: is not a file of totals of documents; choose another name")
+    with of_documents.noted(output) as notes:
         opened_models, names = named_models(models, scoring, corpus)
         followed(opened_models, corpus, scoring, by_group=True)  # refuses protocols that join documents
-        return of_documents.decide(opened_models, names, corpus, notes, margin=margin, seed=seed, threads=threads)
+        question = of_documents.Pair(opened_models, names, corpus, threads)
+        return of_documents.decide(question, notes, margin=margin, seed=seed)

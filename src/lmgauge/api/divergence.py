@@ -7,22 +7,25 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmgauge.api import inputs
 from lmgauge.api.inputs import PATHS, Model, Models, PathLike, Text
-from lmgauge.base.declaration import verb
+from lmgauge.base.declaration import chosen, verb
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.base.option_numbers import Count
+from lmgauge.base.option_numbers import Count, Positive
 from lmgauge.evaluation.options import DEFAULT_EVENTS, StoringSettings
 from lmgauge.settings import DivergenceSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
+    from lmgauge import Corpus, LanguageModel
     from lmgauge.evaluation.divergence.base_file import BaseFile
-    from lmgauge.results import CandidateDivergences, Divergence, SavedBase
+    from lmgauge.results import CandidateDivergences, Decision, Divergence, SavedBase
     from lmgauge.scores.distributions.stored_rows import LastLayer
 
 
+@overload
+def divergence(base: Model, candidate: Models, text: Text, *, until: Literal["decided"], **fields: Any) -> Decision: ...
 @overload
 def divergence(base: Model | BaseFile, candidate: Model, text: Text, **fields: Any) -> Divergence: ...
 @overload
@@ -38,11 +41,13 @@ def divergence(
     train: Text | None = None,
     output: PathLike | None = None,
     model: Model | None = None,
+    until: Literal["decided"] | None = None,
+    margin: Positive | None = None,
     settings: DivergenceSettings = DivergenceSettings(),
     reading: ReadingOptions = ReadingOptions(),
     scoring: ScoringOptions = ScoringOptions(),
     **fields: Any,
-) -> Divergence | CandidateDivergences:
+) -> Divergence | CandidateDivergences | Decision:
     """Measure how far the predictions of models are from those of a base in the contexts of a text: `lmgauge divergence`.
 
     Base and candidates have the same tokens, as before and after quantizing. At each event of the text the distributions
@@ -56,9 +61,13 @@ def divergence(
         text: a path, several, or a `Corpus`.
         train: training text, for slices by how often words occur in it; may be several.
         output: with all events: a folder for the candidate's run, as of eval; several: one each in it. Rows have KL from the
-            base and its log-probability, nats, in the columns `kl` and `base_logprob`.
+            base and its log-probability, nats, in the columns `kl` and `base_logprob`. With `until` a file of the totals of
+            documents as they become known; the same command goes on from there.
         model: the model of a base that was stored as hidden states, if it is not where it was; only its output layer is
             used.
+        until: score documents in random order until it is decided which of two candidates is nearer to the base, by mean KL;
+            or whether one is within `margin`; or the text is used up. The test holds at all looks together.
+        margin: with `until`, nats per token: of one candidate the limit; of two also stop where they are alike within it.
         settings: which events are looked at, and what is kept.
         reading: how the text is read.
         scoring: how models named by a path score.
@@ -66,18 +75,20 @@ def divergence(
 
     Returns:
         The divergence of one candidate (nats and bits per event) with its intervals; of several a list of them, with tests
-        of which is worse.
+        of which is worse. With `until` the decision, also where it is interrupted (Ctrl-C).
 
     Raises:
         InputError: the tokens differ, of the models or of the text to them, or the text is empty; a stored base is damaged
             or of another text.
         ModelFileError: a model cannot be loaded.
-        UsageError: the same path twice, no candidate, numbers out of range, or an output without all events.
+        UsageError: the same path twice, no candidate, numbers out of range, or an output without all events; with `until`
+            documents that are not known, fewer than seven, or a stored base.
 
     Shell:
         lmgauge divergence base.gguf q8.gguf q4.gguf test.txt
         lmgauge divergence base/ test.txt --save-base base.parquet
         lmgauge divergence base.parquet q8/ q4/ test.txt
+        lmgauge divergence base/ q8/ texts/*.txt --until decided --margin 0.01
         lmgauge divergence base/ test.txt --save-base base.parquet --exact states
         lmgauge divergence kn5/ kn5-pruned/ test.txt --exhaustive --json | jq .[0].kl_ab_nats
 
@@ -90,15 +101,11 @@ def divergence(
         (0.633, 0.25)
     """
     from lmgauge.api.verdicts import training_words
-    from lmgauge.base.progress import say_progress
     from lmgauge.evaluation.divergence import divergence as of_models
     from lmgauge.evaluation.divergence.base_file import BaseFile
     from lmgauge.evaluation.divergence.bases import AskedBase, StoredBase, settled
     from lmgauge.evaluation.divergence.candidates import CandidateRuns
-    from lmgauge.models.combined.mixture.compatibility import over_common_tokens
-    from lmgauge.models.registry import model_names
-    from lmgauge.records.parquet_files import is_parquet
-    from lmgauge.scores.distributions.blocks import of_events
+    from lmgauge.records.parquet import is_parquet
 
     candidates = inputs.listed(candidate)
     if model is not None and not (isinstance(base, BaseFile) or is_parquet(base)):
@@ -107,40 +114,96 @@ def divergence(
         raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
     corpus, training = inputs.corpus_of(text, reading), None if train is None else inputs.corpus_of(train)
     stored = base if isinstance(base, BaseFile) else BaseFile(base) if is_parquet(base) else None
+    if until is None and margin is not None:
+        raise UsageError("margin says when to stop: add --until decided, or leave it out")
     with stored or nullcontext():
         own: list[Model] = [] if stored is not None or isinstance(base, BaseFile) else [base]
         models = [*own, *candidates]
         inputs.refuse_twice(models)
+        inputs.refuse_output(output, models, corpus, None if stored is None else stored.path)
+        if until is not None:
+            options = chosen(settings) + ["train"] * (train is not None)
+            _refuse_undecidable(stored, len(candidates), margin, options, corpus)
+            return _decided(models, candidate, corpus, output, margin, settings, scoring)
         if stored is not None:
             settings = settled(stored.header, settings)
         if output is not None and settings.events is not None:
             again = "add --exhaustive" + ("" if stored is None else " where the base is stored")
             raise UsageError(f"a run has all events of a text: with -o (output) {again}")
-        inputs.refuse_output(output, models, corpus, None if stored is None else stored.path)
         layer = None if stored is None else _last_layer(stored, model, scoring)
-        loaded = inputs.load_models(models, scoring, corpus)
-        names = model_names(models, loaded)
-        notes = of_models.spelled_notes(loaded, names)
-        views = loaded = list(map(of_events, loaded))
-        if isinstance(candidate, Mapping):
-            names[len(own) :] = map(str, candidate)
-        say_progress("comparing")
-        if stored is None:
-            called = [os.fspath(one) if isinstance(one, PATHS) else one.label for one in models]
-            first, *views = over_common_tokens(loaded, called)  # messages name paths, where there are any
-        against = AskedBase(first, names[0], loaded[0]) if stored is None else StoredBase(stored, layer)
+        views, loaded, names, notes = _beside(models, candidate, corpus, scoring, same_ids=stored is None)
+        against = AskedBase(views.pop(0), names.pop(0), loaded.pop(0)) if stored is None else StoredBase(stored, layer)
         words = None if training is None else partial(training_words, training, settings.threads)
-        of_candidates = names[len(own) :]
-        writing = nullcontext() if output is None else CandidateRuns(output, loaded[len(own) :], of_candidates, corpus)
+        writing = nullcontext() if output is None else CandidateRuns(output, loaded, names, corpus)
         with writing as runs:
             watch = None if runs is None else runs.add
             result = of_models.divergence(
-                against, views, corpus, settings, names=of_candidates, training=words, notes=notes, watch=watch
+                against, views, corpus, settings, names=names, training=words, notes=notes, watch=watch
             )
             if runs is not None:
                 runs.evaluate(scoring)
     several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
     return result if several else result[0]
+
+
+def _beside(
+    models: Sequence[Model], candidate: Models, corpus: Corpus, scoring: ScoringOptions, *, same_ids: bool
+) -> tuple[list[LanguageModel], list[LanguageModel], list[str], tuple[str, ...]]:
+    # Models as they are compared, with the same ids for the same tokens if asked, and as they were loaded; their names, and
+    # what has to be said of them.
+    from lmgauge.base.progress import say_progress
+    from lmgauge.evaluation.divergence.divergence import spelled_notes
+    from lmgauge.models.combined.mixture.compatibility import over_common_tokens
+    from lmgauge.models.registry import model_names
+    from lmgauge.scores.distributions.blocks import of_events
+
+    loaded = inputs.load_models(models, scoring, corpus)
+    names = model_names(models, loaded)
+    notes = spelled_notes(loaded, names)
+    loaded = list(map(of_events, loaded))
+    if isinstance(candidate, Mapping):
+        names[-len(candidate) :] = map(str, candidate)
+    say_progress("comparing")
+    called = [os.fspath(one) if isinstance(one, PATHS) else one.label for one in models]
+    views = over_common_tokens(loaded, called) if same_ids else list(loaded)  # messages name paths, where there are any
+    return views, loaded, names, notes
+
+
+def _decided(
+    models: Sequence[Model],
+    candidate: Models,
+    corpus: Corpus,
+    output: PathLike | None,
+    margin: float | None,
+    settings: DivergenceSettings,
+    scoring: ScoringOptions,
+) -> Decision:
+    from lmgauge.evaluation.comparison.until import decide, noted
+    from lmgauge.evaluation.divergence.divergence import Nearness
+
+    limit, within = (margin, None) if len(models) == 2 else (None, margin)
+    with noted(output) as totals:
+        views, _, names, notes = _beside(models, candidate, corpus, scoring, same_ids=True)
+        question = Nearness(views, names, corpus, limit=limit, notes=notes, threads=settings.threads)
+        return decide(question, totals, margin=within, seed=settings.seed)
+
+
+def _refuse_undecidable(
+    stored: BaseFile | None, candidates: int, margin: float | None, options: Sequence[str], corpus: Corpus
+) -> None:
+    # options: what was chosen beside.
+    if stored is not None:
+        raise UsageError(
+            f"{stored.path}: is a stored base, which has the events of its own text in their order; until decided takes "
+            "documents at random: name the model itself"
+        )
+    for name in reversed(options):  # exhaustive before events, which it sets
+        if name not in ("seed", "threads"):
+            raise UsageError(f"{name.replace('_', '-')} does not go with until decided: leave one of the two out")
+    if candidates > 2 or (candidates == 1 and margin is None):
+        what = "one candidate needs a limit (--margin NATS)" if candidates == 1 else f"there are {candidates} candidates"
+        raise UsageError(f"until decided asks which of two candidates is nearer, or if one is within a limit: {what}")
+    corpus.refuse_once("documents are drawn from all of the text before they are scored")
 
 
 def _last_layer(stored: BaseFile, model: Model | None, scoring: ScoringOptions) -> LastLayer | None:

@@ -40,6 +40,7 @@ PURPOSES: Mapping[str, str] = {
     "spm": "BLEU's tokenizers of SentencePiece (FLORES)",
     "datatrove": "steps for datatrove's pipelines",
     "whisper": "Whisper's normalizer of transcripts",
+    "track": "figures in Trackio and wandb",
     "docs": "building the book",
     "test": "running the tests",
 }

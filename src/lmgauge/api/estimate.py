@@ -22,6 +22,7 @@ def estimate(
     text: Text,
     *,
     proxy: Models = (),
+    by_group: bool = False,
     threads: Count | None = None,
     sampling: SampleSettings = SampleSettings(),
     outputs: Outputs = Outputs(),
@@ -31,7 +32,7 @@ def estimate(
 ) -> Estimate:
     """Estimate the figures of a text from a sample of its documents: `lmgauge eval --sample`.
 
-    The model scores documents drawn at random. Cheaper models, its proxies, score all of them: what they say of the others
+    The model scores documents drawn by chance. Cheaper models, its proxies, score all of them: what they say of the others
     makes the estimate as sure as a plain sample of several times the size. The interval is where the figure of the whole
     text is.
 
@@ -40,6 +41,7 @@ def estimate(
         text: files: a path, several, or a `Corpus` that can be read again. Its documents must be known (`document`).
         proxy: a cheaper model that scores all documents; an n-gram model, or the run folder of a model that did, such as an
             earlier checkpoint; may be given several times.
+        by_group: also estimate each group; each file, or each value of the field that `group` names.
         threads: how many; does not change results, except by rounding.
         sampling: how many documents the model scores.
         outputs: what to write: a run folder, rows of segments, tokens and words; of the sample.
@@ -55,6 +57,7 @@ def estimate(
     Shell:
         lmgauge eval -m big/ --proxy kn5/ --sample 200 corpus.jsonl.gz
         lmgauge eval -m step-9000/ --proxy kn5/ --proxy run-step-8000/ --until 0.5% corpus.jsonl.gz
+        lmgauge eval -m big/ --proxy kn5/ --sample 200 --by-group --group domain corpus.jsonl.gz
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -62,7 +65,7 @@ def estimate(
         >>> text = Corpus.from_strings(lines, documents=[str(number // 2) for number in range(len(lines))])
         >>> big, small = train("laplace", text, order=2), train("laplace", text, order=1)
         >>> estimate(big, text, proxy=small, sample=10)
-        <Estimate: laplace2: perplexity 6.5745 (6.3984 to 6.7554), 10 of 11 documents>
+        <Estimate: laplace2: perplexity 6.5729 (6.5668 to 6.5790), 10 of 11 documents>
     """
     from lmgauge.evaluation.estimate import estimate as estimated
     from lmgauge.evaluation.origin import Origin
@@ -78,7 +81,8 @@ def estimate(
         rows = partial(one.score, corpus.in_blocks(corpus.block_bytes), spans=False, threads=threads)
         proxies[Origin.of_model(one, its_name).fingerprints["label"]] = rows
     proxies |= {str(run.path): about(run, corpus).batches for run in runs}
-    return estimated(loaded, name, proxies, corpus, sampling, outputs, scoring=scoring, threads=threads)
+    how: dict[str, Any] = {"by_group": by_group, "scoring": scoring, "threads": threads}
+    return estimated(loaded, name, proxies, corpus, sampling, outputs, **how)
 
 
 def _is_run(proxy: Model) -> TypeGuard[PathLike]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmgauge.api import inputs
 from lmgauge.api.inputs import PATHS, Model, Models, PathLike, Text
-from lmgauge.base.choices import WORD_UNITS
+from lmgauge.base.choices import WORD_UNITS, Tracker
 from lmgauge.base.declaration import chosen, verb
 from lmgauge.base.errors import UsageError
 from lmgauge.base.option_numbers import Count
@@ -45,6 +45,7 @@ def evaluate(
     texts: Iterable[str] | str | None = None,
     by_group: bool = False,
     also_raw: bool = False,
+    track: Tracker | None = None,
     threads: Count | None = None,
     outputs: Outputs = Outputs(),
     reading: ReadingOptions = ReadingOptions(),
@@ -62,6 +63,7 @@ def evaluate(
         texts: strings in place of files, each a segment: one, a list, a generator, a column of a data frame.
         by_group: also evaluate each group; each file, or each value of the field that `group` names.
         also_raw: conversations: also score the contents alone, as text, by each model with a chat template.
+        track: log the run folders with Trackio or wandb: figures, ends of the interval, signature, digest of the rows.
         threads: threads to use; all cores if not given. Does not change results (networks: last digits only).
         outputs: what to write: a run folder, rows of segments, tokens and words, columns such as entropy and rank.
         reading: how files are read; a `Corpus` says so itself.
@@ -88,6 +90,7 @@ def evaluate(
         >>> round(evaluate(model, texts=["a b", "b"]).perplexity, 4)
         2.9542
     """
+    from lmgauge.api.export import log_runs, tracker_named
     from lmgauge.evaluation.output_files import evaluated
     from lmgauge.evaluation.results import Evaluations
     from lmgauge.evaluation.runs import run_targets
@@ -96,6 +99,9 @@ def evaluate(
         outputs = outputs.output
     if reading.keep and not outputs.wanted:
         raise UsageError("keep is for rows: name where they go (--per-word, --per-segment, --per-token or -o)")
+    if track is not None and outputs.output is None:
+        raise UsageError("track logs what a run folder holds: name one (-o)")
+    tracker = None if track is None else tracker_named(track)
     corpus = inputs.one_text(text, texts, reading)
     models_named = inputs.listed(model)
     paths = [os.fspath(path) for path in models_named if isinstance(path, PATHS)]
@@ -122,6 +128,8 @@ def evaluate(
             for given, one, name, folder in zip(models_named, models, names, folders, strict=True)
         }
         results = Evaluations(tuple(replace(one, scores=scores[one.model]) for one in results))
+        if tracker is not None:
+            log_runs(tracker, list(filter(None, folders)))
     several = isinstance(model, (Sequence, Mapping)) and not isinstance(model, str)
     return results if several or by_group or also_raw else results.items[0]
 
@@ -276,8 +284,7 @@ def word_settings(
 ) -> WordSettings:
     """Return what is to be measured: words, of which some are counted in a training text, or regions."""
     # carried: names of the fields of the text that are carried along.
-    from lmgauge.evaluation.words.merging import WordFrequencies
-    from lmgauge.evaluation.words.regions import Regions
+    from lmgauge.evaluation.words.merging import Regions, WordFrequencies
     from lmgauge.evaluation.words.rows import WordSettings
     from lmgauge.text.tokenizers import make_tokenizer
 

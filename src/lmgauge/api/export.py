@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
+from datetime import UTC, datetime
 from inspect import signature
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.api.inputs import PATHS, PathLike, opened
+from lmgauge.base.choices import Tracker
 from lmgauge.base.declaration import verb
-from lmgauge.base.errors import UsageError
+from lmgauge.base.errors import LmgaugeError, UsageError, needing
 from lmgauge.numerics.figures import COMPARED, TITLES
 
 if TYPE_CHECKING:
     from lmgauge.report.exports import ExportedRun
 
+Relationship = Literal["first_party", "third_party", "collaborative", "other"]
 _COMPARED = {figure.name for figure in COMPARED}
 
 
@@ -32,6 +38,8 @@ def export(
     task: str | None = None,
     date: str | None = None,
     source: str | None = None,
+    organization: str | None = None,
+    relationship: Relationship | None = None,
 ) -> dict[str, str]:
     """Write results in the form of another program: `lmgauge export`.
 
@@ -40,14 +48,16 @@ def export(
 
     Args:
         runs: run folders: of `lmgauge eval -o`, or of scores of items (`lmgauge import --score`).
-        to: the form: csv, latex; or that of a plug-in, see `lmgauge info --plugins`.
-        output: file to write, or the folder for several; standard output if not given.
+        to: the form: csv, latex, hub, every-eval-ever, harness, inspect; or one of a plug-in.
+        output: file to write, or a folder (a new name without an ending is one); standard output if not given.
         figures: which ones, by their names in JSON: perplexity,bits_per_byte; those that `compare` knows if not given.
         names: what the models are called there, in the order of the runs.
         dataset: what the dataset is called on the Hub, such as cais/hle.
         task: what the task is called there; of the run's own name if not given.
         date: of the evaluation, such as 2026-01-15; when the run was written if not given.
         source: address of where more is to be seen, such as the logs.
+        organization: who evaluated, for every-eval-ever.
+        relationship: of these to the makers of the model, for every-eval-ever.
 
     Returns:
         The text of each file by its path, or by its name where there is no output.
@@ -59,7 +69,7 @@ def export(
 
     Shell:
         lmgauge export run-kn5/ run-wb5/ --to latex -o table.tex
-        lmgauge export run-kn5/ --to csv --figures perplexity
+        lmgauge export run-acc/ --to hub --dataset cais/hle --task default -o model/
 
     Example:
         >>> import tempfile
@@ -83,16 +93,15 @@ def export(
     exporter = EXPORTERS.find(to)
     if exporter is None:
         raise UsageError(f"unknown form {to!r}: choose one of {', '.join(EXPORTERS.names())}")
-    if names and len(names) != len(paths):
+    if len(names) not in (0, len(paths)):
         raise UsageError(f"{len(names)} names for {len(paths)} runs: give one for each, in their order")
-    exported = [_exported(path, date, figures) for path in paths]
-    made = [
-        replace(run, model=name or run.model, task=task or run.task)
-        for run, name in zip(exported, names or [""] * len(paths), strict=True)
-    ]
-    options = {name: value for name, value in (("dataset", dataset), ("source", source)) if value is not None}
+    made = [_exported(path, figures, name, task, date) for path, name in zip_longest(paths, names)]
+    known = signature(exporter)
+    choices = {"dataset": dataset, "source": source, "organization": organization, "relationship": relationship}
+    choices |= {"task": task} if "task" in known.parameters else {}
+    options = {name: value for name, value in choices.items() if value is not None}
     try:
-        signature(exporter).bind(made, **options)
+        known.bind(made, **options)
     except TypeError as error:
         raise UsageError(f"the form {to} {str(error).replace('missing a', 'has a')}") from error
     files: dict[str, str] = {}
@@ -101,33 +110,51 @@ def export(
             raise UsageError(f"two runs would be one file, {name}: give them --names, or export each on its own")
     if output is None or os.fspath(output) == "-":
         return files
-    below = len(files) > 1 or os.path.isdir(output) or os.fspath(output).endswith("/")
+    new_folder = not os.path.exists(output) and (os.fspath(output).endswith("/") or not Path(output).suffix)
+    below = len(files) > 1 or os.path.isdir(output) or new_folder
     placed = {str(Path(output, name)) if below else os.fspath(output): text for name, text in files.items()}
     for path, text in placed.items():
         with making_parents(Path(path)), writing(path) as file:
-            file.write(text.encode())
+            file.write(text.encode(errors="replace"))  # a lone surrogate has no UTF-8
     return placed
 
 
-def _exported(path: PathLike, date: str | None, names: Sequence[str]) -> ExportedRun:
+def _exported(path: PathLike, names: Sequence[str], model: str | None, task: str | None, date: str | None) -> ExportedRun:
     """Return what leaves of the run in a folder: the figures named, or else those that may be compared."""
-    from datetime import UTC, datetime
-
-    from lmgauge.evaluation.runs import EVALUATION_FILE
     from lmgauge.report.exports import evaluation_exported, items_exported
-    from lmgauge.tasks.items.table import ITEMS_FILE, read_items
+    from lmgauge.tasks.items.table import is_items_folder, read_items
 
-    of_items = os.path.isfile(os.path.join(path, ITEMS_FILE))
-    run = items_exported(read_items(path)) if of_items else evaluation_exported(opened(path))
+    run = items_exported(read_items(path)) if is_items_folder(path) else evaluation_exported(opened(path))
+    written = datetime.fromtimestamp(int(max(entry.stat().st_mtime for entry in os.scandir(path))), UTC)
     try:
-        written = int(os.path.getmtime(os.path.join(path, ITEMS_FILE if of_items else EVALUATION_FILE)))
-        moment = datetime.fromtimestamp(written, UTC) if date is None else datetime.fromisoformat(date)
+        moment = written if date is None else datetime.fromisoformat(date)
     except ValueError as error:
         raise UsageError(f"date {date!r} is not one: write 2026-01-15, or 2026-01-15T10:30:00Z") from error
     known = {figure.name: figure for figure in run.figures}
-    for name in names:
-        if name not in known:
-            raise UsageError(f"{run.model} has no figure {name!r}: choose of {', '.join(known)}")
+    if odd := [name for name in names if name not in known]:
+        raise UsageError(f"{run.model} has no figure {odd[0]!r}: choose of {', '.join(known)}")
     chosen = names or [name for name in known if name in _COMPARED or name not in TITLES]
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return replace(run, moment=moment, figures=tuple(known[name] for name in chosen))
+    run = replace(run, model=model or run.model, task=task or run.task, figures=tuple(known[name] for name in chosen))
+    return replace(run, moment=moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def tracker_named(name: Tracker) -> Any:
+    """Return the module of a tracker, before there is anything to log."""
+    with needing(name, extra="track"):
+        return __import__(name)
+
+
+def log_runs(tracker: Any, runs: Sequence[PathLike]) -> None:
+    """Log each run with its intervals, its signature and the digest of its rows, by calls that all trackers have."""
+    for run in [_exported(path, (), None, None, None) for path in runs]:
+        figures = {one.name: one.value for one in run.figures}
+        for one in run.figures:
+            if one.interval is not None:
+                figures |= {f"{one.name}_low": one.interval.low, f"{one.name}_high": one.interval.high}
+        try:
+            with redirect_stdout(sys.stderr):  # a tracker talks; standard output is for results
+                tracker.init(project="lmgauge", name=run.model, config={"text": run.task, **run.provenance()})
+                tracker.log(figures)
+                tracker.finish()
+        except Exception as error:  # trackers raise their own classes, right under Exception
+            raise LmgaugeError(f"{tracker.__name__} did not take {run.model}, which lies in its folder: {error}") from error

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Info(Displayable, Mapping[str, Any]):
-    """What is in a model or a run: a mapping, from names to plain values.
+    """What is in a model or a run, or which plug-ins there are: a mapping, from names to plain values.
 
     Attributes:
-        kind: "model" or "run".
+        kind: "model", "run" or "plugins".
         content: the values by name: of a model its label, fingerprint, bytes on disk, how many of them were in memory when
             it was opened (where the system says so), and all that its folder says of it; of a run its numbers, signature,
-            settings, and which file was changed since.
+            settings, and which file was changed since; `plugins`, a row each.
 
     Example:
         >>> import lmgauge
@@ -36,7 +36,7 @@ class Info(Displayable, Mapping[str, Any]):
         ('model', 'laplace2', 5)
     """
 
-    kind: Literal["model", "run"]
+    kind: Literal["model", "run", "plugins"]
     content: dict[str, Any]
 
     def __getitem__(self, name: str) -> Any:
@@ -58,25 +58,29 @@ class Info(Displayable, Mapping[str, Any]):
 
 
 @verb
-def info(what: Model, *, scoring: ScoringOptions = ScoringOptions(), **fields: Any) -> Info:
-    """Return what is in a model or in a run: `lmgauge info`.
+def info(
+    what: Model | None = None, *, plugins: bool = False, scoring: ScoringOptions = ScoringOptions(), **fields: Any
+) -> Info:
+    """Return what is in a model or in a run, or which plug-ins there are: `lmgauge info`.
 
     A model is a folder, an ARPA or GGUF file, a hub name, or the address of a server; a run is a folder that
     `lmgauge eval -o` or `lmgauge import -o` wrote.
 
     Args:
         what: a model, or the path of a model or of a run folder.
+        plugins: list kinds of models, importers, exporters and metrics instead, with where they are from; ours, too.
         scoring: how a model named by its path scores.
         fields: those of `scoring`, by name.
 
     Raises:
         InputError: a run folder cannot be read.
         ModelFileError: a model cannot be loaded.
-        UsageError: it is neither, or a run, and an option of models was chosen.
+        UsageError: it is neither, or a run, and an option of models was chosen; or there is no model and no run.
 
     Shell:
         lmgauge info kn5/
         lmgauge info run-kn5/ --json | jq .perplexity
+        lmgauge info --plugins
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -87,6 +91,10 @@ def info(what: Model, *, scoring: ScoringOptions = ScoringOptions(), **fields: A
     from lmgauge.evaluation.runs import EVALUATION_FILE
     from lmgauge.tasks.items.table import is_items_folder, read_items
 
+    if plugins != (what is None):
+        raise UsageError("name a model or a run, or ask for --plugins: one of the three")
+    if what is None:
+        return Info("plugins", {"plugins": _plugins()})
     of_items = isinstance(what, PATHS) and is_items_folder(local_path(what))
     if isinstance(what, PATHS) and (of_items or (local_path(what) / EVALUATION_FILE).exists()):
         if chosen(scoring):
@@ -94,6 +102,18 @@ def info(what: Model, *, scoring: ScoringOptions = ScoringOptions(), **fields: A
         content = read_items(what).to_dict() if of_items else _of_run(opened(what, check_seal=False))
         return Info("run", {"path": os.fspath(what)} | content)
     return Info("model", _of_model(what, loaded(what, scoring)))
+
+
+def _plugins() -> list[dict[str, str]]:
+    from lmgauge.models.ngram.model import EXPORTERS as MODEL_EXPORTERS
+    from lmgauge.models.registry import MODELS
+    from lmgauge.report.exports import EXPORTERS as RESULT_EXPORTERS
+    from lmgauge.scores.imports.programs import IMPORTERS
+    from lmgauge.tasks.items.logs import ITEM_IMPORTERS
+    from lmgauge.tasks.metrics.protocol import METRICS
+
+    groups = (MODELS, MODEL_EXPORTERS, IMPORTERS, ITEM_IMPORTERS, RESULT_EXPORTERS, METRICS)
+    return [row for group in groups for row in group.described()]
 
 
 def _of_model(what: Model, model: LanguageModel) -> dict[str, Any]:

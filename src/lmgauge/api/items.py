@@ -1,4 +1,4 @@
-"""`lmgauge.tasks.import_items`: runs of the scores that other programs gave to the items of a task."""
+"""Scores that other programs gave to the items of a task: made runs, and compared."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lmgauge.api.import_scores import LoggedFiles, log_files
-from lmgauge.api.inputs import PathLike
+from lmgauge.api.inputs import PATHS, PathLike
 from lmgauge.base.declaration import chosen, verb
 from lmgauge.base.errors import UsageError
+from lmgauge.base.option_numbers import Natural
 from lmgauge.settings import ReadingOptions
 
 if TYPE_CHECKING:
+    from lmgauge.tasks.items.results import ItemComparisons
     from lmgauge.tasks.items.table import ItemRuns, ItemScores
 
 
@@ -30,8 +32,8 @@ def import_items(
 ) -> ItemScores | ItemRuns:
     """Make a run folder of the scores of a task's items, from the log of another program: `lmgauge import --score`.
 
-    It reads samples of lm-evaluation-harness, and tables with a row for each item; `compare` tests the difference of such
-    runs.
+    It reads samples of lm-evaluation-harness, logs of Inspect (.eval, .json) and OpenAI evals, per_instance_stats.json of
+    HELM, results of promptfoo, and tables with a row for each item; `compare` tests the difference of such runs.
 
     Args:
         files: what the program wrote: a path, or several; in Python also a data frame. An item that is in several files was
@@ -66,24 +68,70 @@ def import_items(
         ...     import_items(table, f"{folder}/run", score="correct")
         <ItemScores: small: correct 0.7500, 4 scores>
     """
-    from lmgauge.base.files import folder_named
-    from lmgauge.tasks.items.logs import ItemReading, read_log_items
+    from dataclasses import replace
+
+    from lmgauge.evaluation.runs import run_targets
+    from lmgauge.tasks.items.logs import read_log_items
     from lmgauge.tasks.items.table import ItemRuns
 
-    for field in chosen(reading):
-        if field not in ("id", "group", "document"):
-            raise UsageError(f"{field.replace('_', '-')} is about a text, and scores of items have none: leave it out")
-    low, high = scale if len(scale) == 2 else (1, 0)
-    if not low < high:
+    if unused := [field for field in chosen(reading) if field not in ("id", "group", "document")]:
+        raise UsageError(f"{unused[0].replace('_', '-')} is about a text, and scores of items have none: leave it out")
+    if len(scale) != 2 or not scale[0] < scale[1]:
         raise UsageError(f"scale must be the lowest and the highest score there can be, as in 0,100; got {scale}")
-    subset = reading.group if "group" in chosen(reading) else None
     scores = [score] if isinstance(score, str) else list(dict.fromkeys(score))
-    how = ItemReading(scores, reading.id, subset, reading.document, (low, high), lower_is_better, name)
-    runs = read_log_items(log_files(files, output), how)
-    if len(runs) == 1:
-        runs[0].write(output)
-        return runs[0]
+    runs = read_log_items(log_files(files, output), scores, reading, scale, name)
+    if lower_is_better:
+        runs = [replace(run, origin=replace(run.origin, higher_is_better=False)) for run in runs]
     names = [run.origin.model for run in runs]
-    for run, model in zip(runs, names, strict=True):
-        run.write(os.path.join(output, folder_named(model if names.count(model) == 1 else f"{model}-{run.origin.score}")))
-    return ItemRuns(tuple(runs))
+    for run, folder in zip(runs, run_targets(os.fspath(output), names), strict=True):
+        run.write(folder)
+    return runs[0] if len(runs) == 1 else ItemRuns(tuple(runs))
+
+
+@verb
+def compare_items(
+    runs: Sequence[PathLike | ItemScores] = (), *, common: bool = False, examples: Natural = 5
+) -> ItemComparisons:
+    """Say which differences of scores of tasks are real: runs of items, each beside the first.
+
+    Differences are paired item by item. Where items form clusters, clusters are what is independent; 0 and 1 without
+    clusters are tested by McNemar's exact test, all else by Student's t; p-values are adjusted for the number of runs.
+
+    Args:
+        runs: run folders of scores of items (of `lmgauge import --score`); in Python also the scores themselves.
+        common: of runs of scores of items, only the items that all have alike; without it other items are refused.
+        examples: items to show of each kind.
+
+    Raises:
+        InputError: a run is damaged, or the runs have other items, prompts or scores.
+        UsageError: fewer than two runs.
+
+    Shell:
+        lmgauge compare run-a/ run-b/
+        lmgauge compare run-a/ run-b/ run-c/ --common
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from lmgauge.tasks import import_items
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table = Path(folder, "two.csv")
+        ...     _ = table.write_text("item,a,b\\n" + "".join(f"{i},{i % 2},1\\n" for i in range(16)), encoding="utf-8")
+        ...     runs = import_items(table, f"{folder}/runs", score=["a", "b"])
+        >>> compare_items(runs)
+        <ItemComparisons: score on 16 items: a 0.5000, b 1.0000>
+    """
+    from lmgauge.tasks.items.compare import compare_items as of_runs
+    from lmgauge.tasks.items.table import read_items
+
+    if isinstance(runs, PATHS) or not isinstance(runs, Sequence):
+        raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
+    scores = [read_items(run) if isinstance(run, PATHS) else run for run in runs]
+    models = [one.origin.model for one in scores]
+    pairs = zip(runs, scores, strict=True)
+    paths = [os.fspath(run).rstrip("/") if isinstance(run, PATHS) else one.origin.model for run, one in pairs]
+    names = [name if models.count(name) == 1 else path for name, path in zip(models, paths, strict=True)]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise UsageError(f"two runs are called {repeated!r}: give each another name")
+    return of_runs(scores, names, common=common, examples=examples)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, opened
-from lmgauge.base.choices import MOST_PASSAGES
+from lmgauge.base.choices import MOST_PASSAGES, Tracker
 from lmgauge.base.declaration import chosen, verb
 from lmgauge.base.display import Displayable
 from lmgauge.base.errors import InputError, UsageError
@@ -35,6 +35,7 @@ def report(
     title: str | None = None,
     vega: PathLike | None = None,
     figures: PathLike | None = None,
+    track: Tracker | None = None,
     about: RunText = RunText(),
     settings: DiagnosisSettings = DiagnosisSettings(),
     **fields: Any,
@@ -55,6 +56,7 @@ def report(
         title: title of the page; the names of the runs if not given.
         vega: folder for the charts as Vega-Lite, with their data.
         figures: folder for the charts as SVG, PDF and PNG.
+        track: log the runs with Trackio or wandb, as `lmgauge eval` does.
         about: the text that was scored, and the training text, which also gives n-gram models among the baselines.
         settings: what is said of runs, and how much of it.
         fields: those of `about` and `settings`, by name.
@@ -79,6 +81,7 @@ def report(
         >>> made
         <Report: wb3>
     """
+    from lmgauge.api.export import log_runs, tracker_named
     from lmgauge.base.files import refuse_replacing
     from lmgauge.base.progress import say_progress
     from lmgauge.report.blocks import ChartData
@@ -87,6 +90,7 @@ def report(
     from lmgauge.report.page import check_installed
 
     shown, paths = _parted(runs)
+    tracker = None if track is None else tracker_named(track)
     outputs = {"-o": output, "--vega": vega, "--figures": figures}
     refuse_replacing(outputs, [os.fspath(path) for path in (*paths, audit) if isinstance(path, PATHS)])  # before the work
     if output is not None or figures is not None:
@@ -106,6 +110,8 @@ def report(
         write_charts(charts, vega, [".vl.json"])
     if figures is not None:
         write_charts(charts, figures)
+    if tracker is not None:
+        log_runs(tracker, paths)
     return made
 
 

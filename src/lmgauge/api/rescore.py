@@ -17,7 +17,7 @@ from lmgauge.tasks.settings import ComparisonSettings, NbestReading, Normalizati
 
 if TYPE_CHECKING:
     from lmgauge.results import Rescored
-    from lmgauge.tasks.nbest.lists import Hypothesis
+    from lmgauge.tasks.nbest.reading import Hypothesis
 
 
 @verb

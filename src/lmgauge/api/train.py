@@ -1,23 +1,25 @@
-"""`lmgauge.train`, `lmgauge.train_neural` and `lmgauge.spell`: models, and the spelling of words, learned from text."""
+"""`lmgauge.train`, `train_neural` and `spell`: models, and how words are spelled, learned from text; and its counts."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, overload
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, refuse_field, refuse_output, saved
-from lmgauge.base.choices import SmoothingKind, VocabularyKind
-from lmgauge.base.declaration import verb
+from lmgauge.base.choices import NgramContext, SmoothingKind, VocabularyKind
+from lmgauge.base.declaration import chosen, verb
 from lmgauge.base.errors import MissingExtraError, UsageError
-from lmgauge.base.option_numbers import Count
-from lmgauge.base.progress import listener
-from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.base.option_numbers import Bounds, Count
+from lmgauge.base.progress import listener, listening
+from lmgauge.models.model_settings import VocabularySettings
+from lmgauge.models.ngram.settings import MAX_ORDER, NgramTrainingSettings
 from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, NeuralTrainingSettings, RunSettings
 from lmgauge.settings import KenlmForm, ReadingOptions, ScoringOptions, SpellerSettings, TrainingResources
 
 if TYPE_CHECKING:
     from lmgauge import NgramModel
     from lmgauge.models.combined.spelling.model import SpelledModel
+    from lmgauge.models.ngram.count_files import NgramCounts
     from lmgauge.models.ngram.reading import Progress
     from lmgauge.models.training.loop import Watch
     from lmgauge.models.training.run import NeuralTraining
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 @overload
 def train(
-    kind: SmoothingKind, texts: Text, *, vocabulary: Literal["open", "closed"] = "open", **options: Any
+    kind: SmoothingKind, texts: Text | None = None, *, vocabulary: Literal["open", "closed"] = "open", **options: Any
 ) -> NgramModel: ...
 @overload
 def train(kind: SmoothingKind, texts: Text, *, vocabulary: Literal["spelled"], **options: Any) -> SpelledModel: ...
@@ -35,9 +37,10 @@ def train(kind: SmoothingKind, texts: Text, *, vocabulary: VocabularyKind, **opt
 @verb
 def train(
     kind: SmoothingKind | NeuralKind,
-    texts: Text,
+    texts: Text | None = None,
     *,
     output: PathLike | None = None,
+    counts: PathLike | None = None,
     training: NgramTrainingSettings | None = None,
     reading: ReadingOptions = ReadingOptions(),
     form: KenlmForm = KenlmForm(),
@@ -58,6 +61,8 @@ def train(
         texts: a path, several, or a `Corpus`; each line is a sentence.
         output: folder to write; an ARPA file or one of KenLM by its ending (.arpa, .arpa.gz, .binary, .klm). With
             `memory` or `workers` it must be a folder.
+        counts: train from counts of n-grams in place of a text: a file of `lmgauge counts` or SRILM, or a folder in
+            Google's form.
         training: all decisions about the model.
         reading: how the texts are read.
         form: how a binary file of KenLM is laid out.
@@ -70,7 +75,7 @@ def train(
         The model, memory-mapped if made in parts; `model.record.notes` says where discounts could not be estimated.
 
     Raises:
-        InputError: the text cannot be used, or something is in the way of the output.
+        InputError: the text or the counts cannot be used, or something is in the way of the output.
         UsageError: options are out of range or contradict each other, or memory is too small.
 
     Shell:
@@ -79,6 +84,7 @@ def train(
         zcat big.txt.gz | lmgauge train kneser-ney --order 3 -o kn3.arpa
         lmgauge train modified-kneser-ney huge.txt.zst -o kn/ --memory 2G
         lmgauge train kneser-ney train.txt -o lm.binary --trie --quantize 8,8
+        lmgauge train witten-bell --counts counts.tsv.gz -o wb/
 
     Example:
         >>> import lmgauge
@@ -86,13 +92,99 @@ def train(
         [4, 4]
     """
     from lmgauge.models.combined.spelling.learn import train_model
+    from lmgauge.models.ngram.count_files import train_from_counts
 
     if kind in NEURAL_KINDS:
         raise UsageError(f"{kind} is a neural model; train it with train_neural")
     assert training is not None  # it has the kind
     form.check_name("" if output is None else output)
+    if counts is not None:
+        if texts is not None or chosen(reading) or resources.asked or training.vocabulary == "spelled":
+            what = "texts, how they are read, memory, workers and a spelled vocabulary"
+            raise UsageError(f"counts are read in place of a text, and in memory: leave out {what}")
+        refuse_output(output, [counts])
+        with listening(progress or listener()):
+            model = train_from_counts(training, os.fspath(counts))
+        if output is not None:
+            model.save(os.fspath(output), **vars(form))
+        return model
+    if texts is None:
+        raise UsageError("there is nothing to train on: name texts, or counts of n-grams (counts)")
     corpus = corpus_of(texts, reading).without_given("training")
     return train_model(training, corpus, resources, form, threads=threads, progress=progress or listener())
+
+
+@verb
+def count_ngrams(
+    texts: Text,
+    *,
+    output: PathLike,
+    order: Annotated[int, Bounds(1, MAX_ORDER)] = 3,
+    google: bool = False,
+    context: NgramContext = "sentence",
+    eos: bool = True,
+    tokens: VocabularySettings = VocabularySettings(),
+    reading: ReadingOptions = ReadingOptions(),
+    resources: TrainingResources = TrainingResources(),
+    threads: Count | None = None,
+    **fields: Any,
+) -> NgramCounts:
+    """Count the n-grams of a text, as training does: `lmgauge counts`.
+
+    A line has the words of an n-gram, a tab and its count, as `ngram-count -write` of SRILM has it: n-grams of all orders,
+    with <s> and </s>, words in the order in which they first occur. `LC_ALL=C sort` makes of it SRILM's -sort, and
+    `lmgauge train --counts` the model of the text. Words that are left out (min-count, vocab-size) are counted as <unk>.
+
+    Args:
+        texts: a path, several, or a `Corpus`; each line is a sentence.
+        output: file to write, packed by its ending (.gz, .zst, .xz, .bz2); - is standard output.
+        order: length of the longest n-grams.
+        google: write a folder in Google's form: 1gms/vocab.gz, 2gms/2gm-0000.gz, ..., sorted.
+        context: each line is its own context (sentence), or the whole text is one (stream).
+        eos: count the end of each line as </s>.
+        tokens: what the words are.
+        reading: how the texts are read.
+        resources: what counting may take, for large texts.
+        threads: how many; all cores if not given. Does not change results.
+        fields: those of `tokens`, `reading` and `resources`, by name: `min_count=2, memory="2G"`.
+
+    Returns:
+        How many n-grams there are of each order.
+
+    Raises:
+        InputError: the text cannot be used, or something is in the way of the output.
+        UsageError: options are out of range or contradict each other, or memory is too small.
+
+    Shell:
+        lmgauge counts train.txt --order 5 -o counts.tsv.zst
+        zcat big.txt.gz | lmgauge counts --google -o counts/
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from lmgauge import Corpus
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     counts = count_ngrams(Corpus.from_strings(["a b a"]), order=2, output=f"{folder}/counts.tsv")
+        ...     print(Path(folder, "counts.tsv").read_text().splitlines()[4:6], counts.ngrams)
+        ['<s> a\\t1', 'a </s>\\t1'] (4, 4)
+    """
+    from pathlib import Path
+
+    from lmgauge.models.ngram.count_files import write_counts
+    from lmgauge.models.ngram.training import train_ngram, train_within
+
+    corpus = corpus_of(texts, reading).without_given("counting")
+    if tokens.vocabulary != "open" or (google and str(output) == "-"):
+        raise UsageError("counts know no other vocabulary than an open one, and Google's form is a folder: name it with -o")
+    refuse_output(output, [], corpus)
+    settings = NgramTrainingSettings("mle", order=order, context=context, eos=eos, **vars(tokens))
+    how: dict[str, Any] = {"threads": threads, "progress": listener()}
+    how["finish"] = lambda engine, settings, text, _, **plan: write_counts(
+        engine, settings, text, Path(output), google, **plan
+    )
+    if not resources.asked:
+        return cast("NgramCounts", train_ngram(settings, corpus, **how))
+    return cast("NgramCounts", train_within(settings, corpus, Path(output), resources.limits(threads=threads), **how))
 
 
 @verb

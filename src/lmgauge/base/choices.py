@@ -17,6 +17,8 @@ StoredType = Literal["float32", "bfloat16"]
 BaseType = Literal[StoredType, "states"]
 """As what whole distributions can be stored: of a network also as the hidden states that its output layer makes them of."""
 
+Tracker = Literal["trackio", "wandb"]
+
 SAMPLE_SIZE = 20_000
 """Of a group of documents, for percentiles."""
 

@@ -10,10 +10,12 @@ They are looked for where a name or a file is not one of ours, so that nobody el
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from inspect import isclass, isroutine
 from typing import Any
 
-from lmgauge.base.errors import UsageError
+from lmgauge.base.errors import LmgaugeError, UsageError
 
 _LOADED: dict[str, str] = {}
 """Package -> what was loaded of it."""
@@ -46,6 +48,22 @@ class Plugins:
     def names(self) -> list[str]:
         """Return all names there are, ours first."""
         return [*self.ours, *self._others()]
+
+    def described(self) -> list[dict[str, str]]:
+        """Return the group, the name, the description and the origin of each, a row each; of what breaks, how."""
+        # A function or class is described by the first line of its docstring, another object by that of its module.
+        homes = self.ours | {name: entry.value for name, entry in self._others().items()}
+        sources = {name: f"{entry.dist.name} {entry.dist.version}" for name, entry in self._others().items() if entry.dist}
+        rows = []
+        for name, home in homes.items():
+            try:
+                plugin = self.find(name)
+                documented = plugin if isroutine(plugin) or isclass(plugin) else sys.modules[home.partition(":")[0]]
+                words = (documented.__doc__ or "").strip().partition("\n")[0]
+            except (ImportError, LmgaugeError) as error:
+                words = str(error)
+            rows.append({"group": self.group, "name": name, "description": words, "from": sources.get(name, "lmgauge")})
+        return rows
 
     def _others(self) -> dict[str, Any]:
         from importlib.metadata import entry_points  # slow to import, and for plugins only

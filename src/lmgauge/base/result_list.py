@@ -76,17 +76,17 @@ def plain_values(value: Any) -> Any:
 
 
 def flat_row(value: Any) -> dict[str, Any]:
-    """Return a row of a data frame: the plain fields, and of `interval` its ends and its unit, each a column."""
+    """Return a row of a data frame: the plain fields, and of each interval its ends and its unit, each a column."""
     row = plain_values(value)
-    if "interval" in row:
-        del row["interval"]
-        row |= interval_columns(value.interval)
+    for name in [name for name in row if name.endswith("interval")]:
+        del row[name]
+        row |= interval_columns(getattr(value, name), name)
     return cast("dict[str, Any]", row)
 
 
-def interval_columns(interval: Any) -> dict[str, float | str | None]:
+def interval_columns(interval: Any, name: str = "interval") -> dict[str, float | str | None]:
     """Return an `Interval`, or None, as columns of a data frame: its ends, and what it takes as independent."""
-    return {f"interval_{part}": getattr(interval, part, None) for part in ("low", "high", "unit")}
+    return {f"{name}_{part}": getattr(interval, part, None) for part in ("low", "high", "unit")}
 
 
 T = TypeVar("T")

@@ -74,12 +74,19 @@ _TRANSLATIONS = f"""without: align top
 _TABLE = f"""
 Train
   train [training.train]: Train a language model on text.
-    guesses: build count estimate fit learn lm lmplz ngram ngram-count
+    guesses: build estimate fit learn lm lmplz ngram
     verbs: train_neural
     stdin: texts
     show: order tokenizer vocabulary min_count interpolate memory resume preset epochs
     without: {OF_SEGMENTS} as_turn paper initializer_range sum_over_steps html tables
-    metavars: kind=KIND
+    metavars: kind=KIND, context=[sentence|stream]
+    required: output
+  counts = models.count_ngrams: Count the n-grams of a text, to train from or for other programs.
+    guesses: count frequencies ngram-count
+    stdin: texts
+    show: output memory min_count tokenizer field format
+    without: {OF_SEGMENTS} as_turn vocabulary html
+    metavars: context=[sentence|stream]
     required: output
   mix [models.mix]: Mix models, with weights estimated on held-out text.
     guesses: ensemble interpolate
@@ -92,8 +99,8 @@ Train
     arguments: model
     show: order max_count field format
     without: {OF_SEGMENTS} as_turn html tables
-  prune [models.prune]: Drop the n-grams that matter least to a model.
-    guesses: compress shrink trim
+  prune [models.prune]: Drop the n-grams that matter least to a model, or those of other words.
+    guesses: compress limit-vocab shrink trim
     arguments: model
     show: field format
     without: {OF_SEGMENTS} as_turn html
@@ -116,7 +123,7 @@ Measure
     verbs: estimate evaluate_scores context_curve work.shard.Sharing
     stdin: text
     show: output per_segment per_token per_word unit field chat group document given context device
-    hide: also_raw
+    hide: also_raw track
     without: texts name
     metavars: contexts=N,N..., proxy=RUN|MODEL, sample=N, until=SHARE, budget=TIME
   baseline: Show what a network must beat: compressors and n-grams.
@@ -201,9 +208,9 @@ Corpora
 Compare
   compare [runs.compare]: Check whether results may be compared and whether their difference is real.
     guesses: bootstrap diff paired significance
-    verbs: compare_recipes decide cli.runs.check cli.runs.compared
+    verbs: compare_recipes decide tasks.compare_items cli.runs.check cli.runs.compared
     show: text train field document context device
-    hide: seed
+    hide: seed metric
     without: {OF_EVALUATION} id group given boundary keep
     metavars: runs=RUN...|TEXT..., output=FILE
   divergence [models_and_texts.divergence]: Measure how far models' predictions are from those of a base.
@@ -263,8 +270,8 @@ Tools
   doctor [tools.doctor]: Check the installation and show what is missing.
     guesses: diagnostics env environment install selfcheck version versions
     without: html
-  info: Show what is in a model, or in a run.
-    guesses: describe inspect show
+  info: Show what is in a model, or in a run; list plug-ins.
+    guesses: describe inspect plugins show
     show: context device
     without: html
     metavars: what=MODEL|RUN

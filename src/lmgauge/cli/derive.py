@@ -104,7 +104,7 @@ class Call:
         self.as_json = self.form == "json"
         self.printed = {name: bool(self.values.pop(name, False)) for name in ("whole", "signatures")}
         self.html: str | None = self.values.pop("html", None)
-        if row.stdin and not self.values.get(row.stdin):
+        if row.stdin and not self.values.get(row.stdin) and "counts" not in self.values:
             is_text = row.stdin.startswith("text") and "scores" not in self.values
             self.values[row.stdin] = self.piped_text() if is_text else ("-",)
 
@@ -186,8 +186,9 @@ class Call:
         if self.html is not None:
             title, shown = page or (repr(result)[1:-1], None)
             write_page(self.html, title, shown or blocks())
-        if not getattr(result, "passed", True):
-            self.context.exit(1)
+        code = 130 if getattr(result, "interrupted", False) else 1 - getattr(result, "passed", True)
+        if code:
+            self.context.exit(code)
 
 
 def fields_of(*declared: Callable[..., Any]) -> set[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.membership.membership import Membership
     from lmgauge.report.blocks import Document
 
-_OF_COMPARING = ("top_k", "train", "examples", "output", "model", "details", "llama_cpp", "html")
+_OF_COMPARING = ("top_k", "train", "examples", "output", "model", "details", "llama_cpp", "html", "until", "margin")
 
 
 def model_among(texts: Sequence[str]) -> str | None:
@@ -71,6 +71,10 @@ def divergence(call: Call) -> None:
     texts = texts or call.piped_text()
     if saving:
         call.answer(call(save_base, text=texts))
+        return
+    if "until" in call.values:
+        call.refuse(("details", "llama_cpp"), "does not go with --until decided: leave one of the two out")
+        call.answer(call(candidate=candidates, text=texts))
         return
     result: CandidateDivergences = call(candidate=candidates, text=texts)
     page = f"Divergence of {', '.join(item.b for item in result)} from {result[0].a}", diverged(result, details=True)

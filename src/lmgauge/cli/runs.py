@@ -89,10 +89,13 @@ def _with_page(call: Call, runs: Sequence[str]) -> tuple[Overview, tuple[str, Do
 
 
 def compare(call: Call) -> None:
-    """Print the comparisons of runs or of recipes, and fail where they may not be made."""
+    """Print the comparisons of runs, of models or of recipes, and fail where they may not be made."""
     from lmgauge.api.decide import decide
+    from lmgauge.api.evaluate import evaluate
     from lmgauge.api.verdicts import compare as verb
     from lmgauge.api.verdicts import compare_recipes
+    from lmgauge.base.temporaries import scratch_folder
+    from lmgauge.tasks.items.table import is_items_folder
 
     if call["target"] is not None:
         call.refuse(call.values.keys() - {"recipes", "target", "threads"}, "does not go with --target")
@@ -105,25 +108,56 @@ def compare(call: Call) -> None:
         call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")
         call.answer(call(compare_recipes, recipes=_by_name("--recipe", call["recipes"], "A=run1,run2,run3")))
         return
-    if call["models"]:
-        call.refuse(
-            fields_of(verb, check, compared) - fields_of(decide) - {"runs"} | {"text"}, "is for RUNS, not for models"
-        )
-        decision = call(decide, text=call["runs"] or call.piped_text())
-        call.answer(decision)
-        if decision.interrupted:
-            call.context.exit(130)
+    others = [run for run in call["runs"] if not is_items_folder(run)]
+    if len(others) < len(call["runs"]):
+        _compare_items(call, others)
         return
-    call.refuse(fields_of(decide) - fields_of(verb) - {"document"}, "is for models: name two (-m) and their TEXT")
+    call.refuse({"common"}, "is for runs of scores of items")
+    if not call["models"]:
+        call.refuse(fields_of(decide) - fields_of(verb) - {"document"}, "is for models: name two (-m) and their TEXT")
+        _compare_runs(call, call["runs"])
+        return
+    text = call["runs"] or call.piped_text()
+    if "until" in call.values:
+        of_runs = fields_of(verb, check, compared) - fields_of(decide) - {"runs"} | {"text"}
+        call.refuse(of_runs, "is for a whole text, or RUNS: leave out --until")
+        call.answer(call(decide, text=text))
+        return
+    call.refuse({"text"}, "is for RUNS, not for models: TEXT stands alone")
+    call.refuse({"margin", "seed", "output"}, "needs --until decided: without it, all of the text is scored")
+    with scratch_folder() as work:
+        scored = call(evaluate, model=call["models"], text=text, output=work / "runs", train=())
+        call.values.pop("document", None)  # the runs know it
+        _compare_runs(call, [str(one.scores) for one in scored])
+
+
+def _compare_runs(call: Call, runs: Sequence[str]) -> None:
+    from lmgauge.api.verdicts import compare as verb
+
     page = None
-    if call.html is None or len(call["runs"]) < 2:
-        comparisons = call()
+    if call.html is None or len(runs) < 2:
+        comparisons = call(verb, runs=runs)
     else:
-        overview, page = _with_page(call, call["runs"])
-        two = overview.comparisons if len(call["runs"]) == 2 else None  # of more the page compares each with the best
-        comparisons = call() if two is None else two.with_examples(call["examples"])
+        overview, page = _with_page(call, runs)
+        two = overview.comparisons if len(runs) == 2 else None  # of more the page compares each with the best
+        comparisons = call(verb, runs=runs) if two is None else two.with_examples(call["examples"])
     call.answer(comparisons, lambda: call(compared, comparisons=comparisons), page)
     call(check, comparisons=comparisons)
+
+
+def _compare_items(call: Call, others: Sequence[str]) -> None:
+    """Print the comparison of runs of scores of items; with --strict exit with 1 unless they are of the same items."""
+    from lmgauge.api.items import compare_items
+    from lmgauge.report.items import blocks
+
+    if others:
+        raise click.UsageError(f"{others[0]} holds no scores of items, as other runs do: compare runs of one kind")
+    call.refuse(call.values.keys() - fields_of(compare_items) - {"strict", "details"}, "is not for runs of scores of items")
+    result = call(compare_items, common=call["common"] or call["strict"])
+    if call["strict"]:
+        result.require()
+    title = f"{result.score}: {', '.join(run.system for run in result.systems)}"
+    call.answer(result, lambda: blocks(result, details=call["details"]), (title, None))
 
 
 def compared(*, comparisons: Comparisons, details: bool | None = None) -> Document:

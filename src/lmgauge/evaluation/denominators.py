@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.base.errors import UsageError
 from lmgauge.scores import ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.segments import Segments, count_text
@@ -96,3 +97,17 @@ def segment_bytes(block: Segments, table: ScoreBatch, policy: ContextPolicy) -> 
     own = table.segments - block.first
     sizes: NDArray[np.int64] = block.ends[own] - block.starts[own] + block.terminator * policy.counts_line_ends
     return sizes
+
+
+def known_documents(block: Segments) -> NDArray[np.int64]:
+    """Return the document of each segment of a block, int64 [segments], where documents are what is drawn.
+
+    Raises:
+        UsageError: they are not known.
+    """
+    if block.documents is None:
+        raise UsageError(
+            "documents are what is drawn, and those of this text are not known: say what they are with --document (segment, "
+            "file, blank-line, heading, or the name of a field)"
+        )
+    return block.documents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.progress import say_progress
 from lmgauge.base.version import NUMBERS_VERSION
-from lmgauge.evaluation.denominators import scored_text
+from lmgauge.evaluation.denominators import known_documents, scored_text
 from lmgauge.evaluation.event_sums import EventSums, Floats, Ints
 from lmgauge.evaluation.options import Outputs, SampleSettings
 from lmgauge.evaluation.output_files import evaluated
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import lockstep
-from lmgauge.evaluation.sampled import DOCUMENTS_A_PROXY, SIZES, Estimate, EstimatedFigure, Residual, Sample
+from lmgauge.evaluation.sampled import DOCUMENTS_A_PROXY, SIZES, Estimate, EstimatedFigure, EstimatedGroup, Residual, Sample
 from lmgauge.evaluation.slicing.cuts import range_sizes
 from lmgauge.evaluation.slicing.span_alignment import Ranges
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.independence import caveats
-from lmgauge.numerics.intervals import FEWEST_UNITS, LEVEL, Spread, student_t_quantile
+from lmgauge.numerics.intervals import FEWEST_UNITS, Spread
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.numerics.sampling import documents_for, draw
+from lmgauge.numerics.sampling import Total, documents_for, documents_until, draw
 from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits, nats_to_scale
 from lmgauge.scores import ScoreBatch
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 Proxies = Mapping[str, Callable[[], Iterable[ScoreBatch]]]
 """What gives the rows of each proxy, by its name."""
-Scored = tuple[Evaluation, Floats, dict[int, str]]
-"""What a model gives a sample: its evaluation, nats and events of each document, and where it begins."""
+Scored = tuple[Evaluation, Floats, dict[int, str], set[str]]
+"""What a model gives a sample: its evaluation; nats, unseen and all events of documents; their places; notes on it alone."""
 PILOT, MOST_SHOWN = 20, 5
 """Documents scored to learn how many are needed, or how long they take, at least; and shown."""
 _NOTHING_LEFT = 1e-9
@@ -53,25 +53,25 @@ class _Totals:
 
     def __init__(self) -> None:
         self._documents: list[Ints] = []
+        self._groups: list[NDArray[np.integer[Any]]] = []
         self._columns: list[Floats] = []
         self.places: dict[int, str] = {}  # where each document begins
 
-    def add(self, block: Segments, tallies: Iterable[EventSums], *columns: NDArray[Any]) -> None:
-        """Add columns, with a row for each segment of a block, and the nats and events of models."""
-        if block.documents is None:
-            raise UsageError(
-                "documents of this text are not known, and a sample is drawn from documents: say what they are with "
-                "--document (segment, file, blank-line, heading, or the name of a field)"
-            )
-        self._documents.append(block.documents)
-        sums = [tally.per_segment() for tally in tallies]
-        self._columns.append(np.column_stack([*columns, *(part for one in sums for part in (-one.nats, one.events))]))
-        for number, first in zip(*np.unique(block.documents, return_index=True), strict=True):
+    def add(self, block: Segments, scored: Iterable[tuple[ScoreBatch, EventSums]], *columns: NDArray[Any]) -> None:
+        """Add columns, with a row for each segment of a block, and what models give it: nats, unseen and all events."""
+        self._documents.append(known_documents(block))
+        self._groups.append(np.zeros(len(block), np.int64) if block.groups is None else block.groups)
+        each = list(columns)
+        for batch, tally in scored:
+            sums, unseen = tally.per_segment(), batch.row_segments()[batch.unseen()] - block.first
+            each += [-sums.nats, np.bincount(unseen, minlength=len(block)), sums.events]
+        self._columns.append(np.column_stack(each))
+        for number, first in zip(*np.unique(self._documents[-1], return_index=True), strict=True):
             self.places.setdefault(int(number), block.place(int(first)))
 
     def watch(self, _: int, block: Segments, batch: ScoreBatch, tally: EventSums) -> None:
         """Add what a model gives a block."""
-        self.add(block, [tally])
+        self.add(block, [(batch, tally)])
 
     @property
     def documents(self) -> Ints:
@@ -85,9 +85,25 @@ class _Totals:
         documents = self.documents
         return np.column_stack([np.bincount(documents, values) for values in np.concatenate(self._columns).T])
 
+    def groups(self, names: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+        """Return the documents of each group, by its name."""
+        documents, codes = self.documents, np.concatenate(self._groups)
+        of_document = np.zeros(documents.max() + 1, np.int64)
+        of_document[documents] = codes
+        torn = documents[of_document[documents] != codes]
+        if len(torn):
+            raise InputError(
+                f"{self.places[int(torn[0])]}: the document that begins here is in several groups: a group is made of whole "
+                "documents; leave --by-group out, or name other groups or documents (--group, --document)"
+            )
+        each = np.unique(of_document).tolist()
+        return {names[code] if code < len(names) else "all": of_document == code for code in each}
 
-def read_documents(corpus: Corpus, model: LanguageModel, proxies: Proxies, seed: int) -> tuple[int, Callable[[int], Sample]]:
-    """Let proxies score all of a text, and return how many documents it has, and what draws some of them."""
+
+def read_documents(
+    corpus: Corpus, model: LanguageModel, proxies: Proxies, seed: int, *, by_group: bool = False
+) -> tuple[int, Callable[[int], Sample], dict[str, NDArray[np.bool_]]]:
+    """Let proxies score all of a text; return how many documents it has, what draws some of them, and its groups."""
     # Documents are counted as the figures of the model count them.
     say_progress("scoring all documents with the proxies" if proxies else "counting")
     read, each = _Totals(), list(proxies)
@@ -95,21 +111,23 @@ def read_documents(corpus: Corpus, model: LanguageModel, proxies: Proxies, seed:
         assert block is not None  # there is a text, and a table that is longer is refused
         counted, nothing = scored_text(block, [model.context_policy]), np.zeros(len(block), np.int64)
         sizes = range_sizes(counted, Ranges(np.arange(len(block)), nothing, block.ends - block.starts, nothing, ()))
-        read.add(block, map(EventSums.of, batches), sizes)
+        read.add(block, zip(batches, map(EventSums.of, batches), strict=True), sizes)
     columns, of_segment = read.of_documents().T, read.documents
-    nats, events = columns[len(SIZES) :: 2], columns[len(SIZES) + 1 :: 2]
-    for name, of_proxy in zip(each, nats, strict=True):
+    documents = columns.shape[1]
+    of_proxies = dict(zip(each, columns[len(SIZES) :].reshape(len(each), 3, documents), strict=True))
+    for name, of_proxy in of_proxies.items():
         if not np.isfinite(of_proxy).all():
             cure = "take a proxy that gives every word a probability, such as an n-gram model with --vocabulary spelled"
             raise InputError(f"{name}: gives probability zero to some of the text, so its totals say nothing; {cure}")
-    documents = columns.shape[1]
+    # Drawn evenly over what the first proxy gives a byte.
+    rates = next((nats / np.maximum(columns[0], 1.0) for nats, *_ in of_proxies.values()), np.zeros(documents))
 
     def drawing(count: int) -> Sample:
         least = max(FEWEST_UNITS, DOCUMENTS_A_PROXY * len(each))
         if not least <= count <= documents:
             why = f", {DOCUMENTS_A_PROXY} for each proxy" if least > FEWEST_UNITS else ""
             raise UsageError(f"a sample of {count:,}: give {least} documents or more{why}; the text has {documents:,}")
-        numbers = draw(documents, count, seed)
+        numbers = draw(rates, count, seed)
         chosen = np.isin(of_segment, numbers).astype(np.int8)
         return Sample(
             part=f"{count}/{documents}",
@@ -119,14 +137,22 @@ def read_documents(corpus: Corpus, model: LanguageModel, proxies: Proxies, seed:
             segments=len(chosen),
             bounds=np.flatnonzero(np.diff(chosen, prepend=0, append=0)).tolist(),
             sizes={size: values.astype(int).tolist() for size, values in zip(SIZES, columns, strict=False)},
-            proxies={name: (nats[i].tolist(), events[i].tolist()) for i, name in enumerate(each)},
+            proxies={name: of_proxy.tolist() for name, of_proxy in of_proxies.items()},
         )
 
-    return documents, drawing
+    return documents, drawing, read.groups(corpus.group_names) if by_group else {}
 
 
 def estimate(
-    model: LanguageModel, name: str, proxies: Proxies, corpus: Corpus, settings: SampleSettings, outputs: Outputs, **how: Any
+    model: LanguageModel,
+    name: str,
+    proxies: Proxies,
+    corpus: Corpus,
+    settings: SampleSettings,
+    outputs: Outputs,
+    *,
+    by_group: bool = False,
+    **how: Any,
 ) -> Estimate:
     """Score all documents with the proxies and a sample of them with the model, and estimate the figures of the whole."""
     # how: `scoring` and `threads`, as of `evaluated`.
@@ -142,47 +168,44 @@ def estimate(
         if result.zero_probability_events:
             zeros = f"probability zero to {result.zero_probability_events:,} events of the sample"
             raise InputError(f"{name}: gives {zeros}, so that all figures of the text are infinite")
-        return result, drawn.of_documents()[sample.numbers].T, drawn.places
+        of_part = {*caveats(result.interval), *part.report.notes()}
+        return result, drawn.of_documents()[sample.numbers].T, drawn.places, of_part
 
-    documents, drawing = read_documents(corpus, model, proxies, settings.seed)
+    documents, drawing, groups = read_documents(corpus, model, proxies, settings.seed, by_group=by_group)
     least = min(documents, max(PILOT, DOCUMENTS_A_PROXY * len(proxies)))
     count = settings.sample or _needed(documents, least, settings, drawing, scored)
     sample = drawing(count)
-    result, (nats, events), places = scored(sample, outputs)
+    result, (nats, _, events), places, of_part = scored(sample, outputs)
     spreads, plain = (sample.spreads(nats, events, helped=helped) for helped in (True, False))
-    notes = [note for note in result.notes if not note.startswith(("a sample, ", "only ", "a few "))]
+    error = spreads["bytes"].error
+    of_groups = tuple(_group(group, part, result, sample, nats, events) for group, part in groups.items())
+    notes = [*(note for note in result.notes if note not in of_part), *corpus.report.notes()]
     notes += caveats(spreads["bytes"]) if count < documents else ()
     if policy.runs_on:
         notes.append(f"the context of {name} runs on over documents: what is drawn follows another one than in the text")
-    if count < documents and not spreads["bytes"].error > _NOTHING_LEFT * spreads["bytes"].ratio:
+    if not all(group.figures for group in of_groups):
+        notes.append(f"a group of which fewer than {FEWEST_UNITS} documents were drawn has no figures: too few")
+    if count < documents and not error > _NOTHING_LEFT * spreads["bytes"].ratio:
         notes.insert(
             0,
             "the drawn documents leave no rest (they repeat, or a proxy is the model): the interval is a point only if the "
             "others are like them",
         )
-    total, size = sample.total(nats, 0), sample.weights[sample.numbers]
-    of_error = total.falls**2 / ((total.falls**2).sum() or 1.0)
-    error, plain_error = (one["bytes"].error for one in (spreads, plain))
-    largest = np.argsort(-of_error, kind="stable")[:MOST_SHOWN].tolist()
-    bits = nats_to_bits(np.array([nats, total.fitted[sample.numbers]]) / size)
-    parts = dict(Signature.parse(result.signature).parts)
-    del parts["v"]  # it is the last
-    stated = {"seed": str(settings.seed), "proxy": "+".join(proxies) or "none", "v": NUMBERS_VERSION}
+    total = sample.survey().total(nats)
     return Estimate(
         model=name,
         proxies=tuple(proxies),
         documents=count,
         all_documents=documents,
-        share=float(size.sum() / sample.weights.sum()),
+        share=float(sample.weights[sample.numbers].sum() / sample.weights.sum()),
         figures=tuple(_figures(result, spreads, plain)),
         correlation=total.correlation,
-        documents_needed=round(documents_for(error / (plain_error or 1.0), count, documents)),
-        residuals=tuple(
-            Residual(places[sample.drawn[i]], float(bits[0, i]), float(bits[1, i]), float(of_error[i])) for i in largest
-        ),
+        documents_needed=round(documents_for(error / (plain["bytes"].error or 1.0), count, documents)),
+        residuals=tuple(_largest_residuals(sample, nats, total, places)),
         of_sample=result,
-        signature=str(Signature(parts | {"text": sample.text[:6]} | stated, "ppl")),
+        signature=_signature(result, sample),
         notes=tuple(notes),
+        groups=of_groups,
     )
 
 
@@ -194,6 +217,28 @@ def _figures(result: Evaluation, spreads: Mapping[str, Spread], plain: Mapping[s
             value = marked(scaled(spread.ratio), bound=figure.bounded and result.bits_per_byte_is_bound)
             ends = [one.interval().mapped(scaled) for one in (spread, alone)]
             yield EstimatedFigure(figure.name, value, ends[0], scaled(alone.ratio), ends[1])
+
+
+def _signature(result: Evaluation, sample: Sample) -> str:
+    parts = dict(Signature.parse(result.signature).parts)
+    del parts["v"]  # it is the last
+    stated = {"seed": str(sample.seed), "proxy": "+".join(sample.proxies) or "none", "v": NUMBERS_VERSION}
+    return str(Signature(parts | {"text": sample.text[:6]} | stated, "ppl"))
+
+
+def _largest_residuals(sample: Sample, nats: Floats, total: Total, places: Mapping[int, str]) -> Iterator[Residual]:
+    of_error = total.falls**2 / ((total.falls**2).sum() or 1.0)
+    bits = nats_to_bits(np.array([nats, total.fitted[sample.numbers]]) / sample.weights[sample.numbers])
+    for i in np.argsort(-of_error, kind="stable")[:MOST_SHOWN].tolist():
+        yield Residual(places[sample.drawn[i]], float(bits[0, i]), float(bits[1, i]), float(of_error[i]))
+
+
+def _group(
+    name: str, part: NDArray[np.bool_], result: Evaluation, sample: Sample, nats: Floats, events: Floats
+) -> EstimatedGroup:
+    drawn = int(part[sample.numbers].sum())
+    ways = [sample.spreads(nats, events, part, helped=helped) for helped in (True, False) if drawn >= FEWEST_UNITS]
+    return EstimatedGroup(name, drawn, int(part.sum()), tuple(_figures(result, *ways) if ways else ()))
 
 
 def _needed(
@@ -209,12 +254,10 @@ def _needed(
     if settings.until is None and settings.budget is None:
         raise UsageError("how many documents? Say it with --sample N, --until SHARE or --budget TIME")
     pilot, begun = drawing(count), time.monotonic()
-    _, (nats, events), _ = scored(pilot, Outputs())
+    _, (nats, _, events), *_ = scored(pilot, Outputs())
     seconds = time.monotonic() - begun
     if settings.until is None:
         of_document = seconds * pilot.weights.mean() / pilot.weights[pilot.numbers].sum()
         return min(documents, max(count, int((settings.seconds - seconds) / of_document)))
-    spread = pilot.spreads(nats, events)["bytes"]
-    reach = settings.until * spread.ratio / student_t_quantile(LEVEL, spread.freedom)
-    needed = documents_for(reach / spread.error, count, documents) if spread.error else count
+    needed = documents_until(settings.until, pilot.spreads(nats, events)["bytes"], documents)
     return min(documents, max(count, math.ceil(needed)))

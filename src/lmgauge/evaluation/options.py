@@ -283,14 +283,14 @@ class MembershipSettings:
 
 @settings
 class SampleSettings:
-    """How many documents of a text a model scores, drawn at random; cheaper models, its proxies, score all of them.
+    """How many documents of a text a model scores, drawn by chance; cheaper models, its proxies, score all of them.
 
     Attributes:
         sample: the number of documents.
         until: as many as give an interval of bits per byte this narrow: half of it, as a share of the figure, such as 0.5%.
             Their number follows from a first sample of 20 or more, which is scored twice.
         budget: as many as this time allows, such as 90s, 30m or 2h; a first sample shows how long they take.
-        seed: same seed, same documents; a larger sample holds a smaller one.
+        seed: same seed and first proxy, same documents; a larger sample holds a smaller one.
 
     Raises:
         UsageError: none of the first three or several of them, or a value out of range.

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError
-from lmgauge.base.result_list import Result, column
+from lmgauge.base.result_list import Tabled, column, flat_row
 from lmgauge.evaluation.event_sums import Floats, Ints, Paired
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.numerics.figures import COMPARED
 from lmgauge.numerics.intervals import Interval, Spread, sums_by
-from lmgauge.numerics.sampling import Total, estimated, known, ratio_of
+from lmgauge.numerics.sampling import Survey
 
+Documents = NDArray[np.bool_]
+"""Some of the documents of a text, bool [documents]."""
 SIZES = ("bytes", "characters", "words")
 DOCUMENTS_A_PROXY = 10
 """Documents that a sample has at least for each proxy: a slope from fewer may fit them by chance."""
+_DOCUMENTS_A_SLOPE = 5
+"""A proxy has a slope for its nats, and one each for its unseen words and its events where there are as many documents."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Sample:
     segments: int  # of the whole text
     bounds: list[int]  # where the drawn segments begin and end: first, one past the last, first, ...
     sizes: dict[str, list[int]]  # of each document, by `SIZES`
-    proxies: dict[str, tuple[list[float], list[float]]]  # nats and events that each proxy gives each document, by its name
+    # nats, events of unseen words and all events that each proxy gives each document, by its name
+    proxies: dict[str, tuple[list[float], list[float], list[float]]]
 
     def chosen(self) -> NDArray[np.bool_]:
         """Return which segments of the whole text were drawn, bool [segments]."""
@@ -51,30 +56,36 @@ class Sample:
         """Return the size of each document, by which slopes are weighted: its bytes, one at least."""
         return np.maximum(np.array(self.sizes["bytes"], np.float64), 1.0)
 
-    def total(self, values: Floats, column: int, *, helped: bool = True) -> Total:
-        """Return the total over all documents of what a model gave the drawn ones."""
-        # values: float64 [drawn]; column: 0 for nats, 1 for events; helped: by the proxies.
-        helpers = [of_proxy[column] for of_proxy in self.proxies.values() if helped]
-        return estimated(values, self.weights, np.array(helpers).reshape(-1, len(self.weights)).T, self.numbers)
+    def survey(self, part: Documents | None = None, *, helped: bool = True, per_event: bool = False) -> Survey:
+        """Return what is known of the documents; helped: by the proxies, the nats of each first; part: of these alone."""
+        helpers = np.array(list(self.proxies.values()) if helped else []).reshape(-1, 3, len(self.weights))
+        if per_event:  # what makes nats per event differ: nats beyond those of as many events in the sample
+            nats, _, events = helpers[..., self.numbers].sum(axis=2).T
+            helpers[:, 0] -= (nats / np.maximum(events, 1.0))[:, None] * helpers[:, 2]
+        of_all = np.concatenate(helpers.transpose(1, 0, 2))[: len(self.drawn) // _DOCUMENTS_A_SLOPE]
+        return Survey(self.weights, of_all.T, self.numbers, np.ones(len(self.weights), np.bool_) if part is None else part)
 
-    def spreads(self, nats: Floats, events: Floats, *, helped: bool = True, like_texts: bool = False) -> dict[str, Spread]:
-        """Return nats per event, byte, character and word of the whole text, by what they are per; of what it has."""
+    def spreads(
+        self, nats: Floats, events: Floats, part: Documents | None = None, *, helped: bool = True, like_texts: bool = False
+    ) -> dict[str, Spread]:
+        """Return nats per event, byte, character and word of a text, or a part of it; of what there is, by its name."""
         # nats, events: float64 [drawn], what a model (or the difference of two) gave each document.
-        upper, lower = self.total(nats, 0, helped=helped), {"events": self.total(events, 1, helped=helped)}
-        lower |= {size: known(np.array(counts, np.float64), self.numbers) for size, counts in self.sizes.items()}
-        return {
-            per: ratio_of(upper, total, self.weights, self.numbers, like_texts=like_texts)
-            for per, total in lower.items()
-            if total.value
+        by_event, by_size = (self.survey(part, helped=helped, per_event=per_event) for per_event in (True, False))
+        inside = by_size.part[self.numbers]
+        plain = float(nats[inside].sum() / events[inside].sum())
+        above = nats - plain * events
+        sizes = {size: by_size.known(np.array(counts, np.float64)) for size, counts in self.sizes.items()}
+        return {"events": by_event.ratio(above, by_event.total(events), plain=plain, like_texts=like_texts)} | {
+            size: by_size.ratio(nats, total, like_texts=like_texts) for size, total in sizes.items() if total.value
         }
 
 
 class JoinedSample(NamedTuple):
-    """Two models on the same sample: what they give the whole text."""
+    """Two models on the same sample: what they give the whole text, float64 [compared figures] each."""
 
-    nats: tuple[float, float]  # log-probabilities
-    change: float  # of the first less that of the second
-    sizes: Floats  # float64 [compared figures]
+    rates: tuple[Floats, Floats]  # log-probabilities of each model by the size of the figure
+    change: Floats  # of the first less those of the second
+    sizes: Floats  # 1, or 0 where the text has nothing of the kind
     spreads: list[Spread | None]
     note: str
 
@@ -91,14 +102,16 @@ def joined(first: Sample | None, second: Sample | None, paired: Paired) -> Joine
     if len(numbers) != len(both.drawn):
         raise InputError("runs of a sample are compared by the documents that were drawn: leave --document out")
     one, other, events = (sums_by(codes, values) for values in (*paired.nats, paired.sizes[:, 0]))
-    spreads = both.spreads(one - other, events, like_texts=True)
-    nats, change, of_events = (both.total(*column).value for column in ((one, 0), (one - other, 0), (events, 1)))
-    sizes = {"events": of_events} | {size: float(sum(counts)) for size, counts in both.sizes.items()}
+    rates, changes = both.spreads(one, events), both.spreads(one - other, events, like_texts=True)
+    spreads = [changes.get(figure.per) for figure in COMPARED]
+    of_one, change = (
+        np.array([of[figure.per].ratio if figure.per in of else 0.0 for figure in COMPARED]) for of in (rates, changes)
+    )
     return JoinedSample(
-        (nats, nats - change),
+        (of_one, of_one - change),
         change,
-        np.array([sizes[figure.per] for figure in COMPARED]),
-        [spreads.get(figure.per) for figure in COMPARED],
+        np.array([float(spread is not None) for spread in spreads]),
+        spreads,
         f"figures, intervals and the test are of all {len(both.weights):,} documents, estimated from {len(both.drawn):,} "
         "that both models scored; slices and examples are of these alone",
     )
@@ -137,8 +150,24 @@ class Residual:
     share: float = field(metadata=column("of the error", 1, "percent"))
 
 
+@dataclass(frozen=True)
+class EstimatedGroup:
+    """A group of documents, such as a domain, estimated from a sample of all.
+
+    Attributes:
+        group: its name.
+        documents, all_documents: of it, drawn and in the text.
+        figures: an `EstimatedFigure` each; none where fewer than six documents were drawn, which is too few.
+    """
+
+    group: str
+    documents: int
+    all_documents: int
+    figures: tuple[EstimatedFigure, ...]
+
+
 @dataclass(frozen=True, repr=False)
-class Estimate(Result):
+class Estimate(Tabled):
     """A model on a text, of which it scored a sample of documents: figures of the whole text, each with its interval.
 
     Attributes:
@@ -153,6 +182,7 @@ class Estimate(Result):
         of_sample: the evaluation of the sample alone.
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
+        groups: an `EstimatedGroup` each, where `by_group` asked for them.
 
     Example:
         >>> import lmgauge
@@ -175,6 +205,16 @@ class Estimate(Result):
     of_sample: Evaluation
     signature: str
     notes: tuple[str, ...] = ()
+    groups: tuple[EstimatedGroup, ...] = ()
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each figure of the text, then those of each group, flat and with full precision."""
+        whole = EstimatedGroup("", self.documents, self.all_documents, self.figures)
+        return [
+            {"group": of.group, "documents": of.documents, "all_documents": of.all_documents} | flat_row(figure)
+            for of in (whole, *self.groups)
+            for figure in of.figures
+        ]
 
     def figure(self, metric: str) -> EstimatedFigure:
         """Return a figure by its name.

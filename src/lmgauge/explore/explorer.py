@@ -13,10 +13,10 @@ from lmgauge.base.escaping import visible_on_page
 from lmgauge.base.temporaries import scratch_folder
 from lmgauge.evaluation.runs import Run, open_run, with_distinct_names
 from lmgauge.explore.index import Index
-from lmgauge.explore.selection import Selections, column_names
+from lmgauge.explore.requests import Selections, column_names
 
 if TYPE_CHECKING:
-    from lmgauge.explore.playground import Playground
+    from lmgauge.explore.passages import Playground
     from lmgauge.text.documents import Corpus
 
 _FIGURES = (
@@ -46,7 +46,8 @@ class Explorer:
         if not runs and playground is None:
             raise UsageError("there is nothing to look at: name a run (lmgauge eval ... -o RUN), or a model with -m")
         self.playground = playground
-        self.report = cache(make_report)  # of every slice of the text, with its numbers; made when first asked for
+        # Of every slice of the text, with its numbers; made when first asked for.
+        self.report: Callable[[], str] = cache(make_report)
         parts: Sequence[Run | Playground | None] = runs or [playground]
         self.title = " and ".join(visible_on_page(part.name) for part in parts if part is not None)
         self.index: Index | None = None

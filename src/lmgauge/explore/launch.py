@@ -39,7 +39,7 @@ def open_explorer(
     from lmgauge.api.inputs import loaded
     from lmgauge.api.report import report
     from lmgauge.explore.explorer import Explorer, open_runs
-    from lmgauge.explore.playground import Playground
+    from lmgauge.explore.passages import Playground
     from lmgauge.models.registry import model_names
 
     opened = open_runs([Path(path) for path in ([runs] if isinstance(runs, PATHS) else runs)])

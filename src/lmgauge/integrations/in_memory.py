@@ -117,6 +117,9 @@ class NamedTexts:
                 )
                 if value is not None and shown:
                     figures[f"{self._prefix}{name}_{figure}"] = value
+            if evaluation.interval is not None and not evaluation.zero_probability_events:
+                for end in ("low", "high"):
+                    figures[f"{self._prefix}{name}_perplexity_{end}"] = getattr(evaluation.interval, end)
         return figures
 
     def signatures(self) -> dict[str, str]:

@@ -30,7 +30,8 @@ __all__ = ["LightningPerplexityCallback"]
 class LightningPerplexityCallback(Callback):
     """Evaluate a module's network on named texts at each validation, every N steps, and at the end of training.
 
-    The log gets `{name}_perplexity`, `_bits_per_byte`, `_bits_per_token`, `_word_perplexity` and `_cross_entropy`. They are
+    The log gets `{name}_perplexity`, `_bits_per_byte`, `_bits_per_token`, `_word_perplexity`, `_cross_entropy`, and the
+    ends of the interval (`_perplexity_low`, `_high`). They are
     what `lmgauge eval` prints for the network as its `save_pretrained` would save it: whole texts, each token once, no
     padding, no mixed precision. `ModelCheckpoint(monitor="{name}_perplexity")` and `EarlyStopping` work.
 

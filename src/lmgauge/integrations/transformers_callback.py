@@ -33,9 +33,10 @@ __all__ = ["TransformersPerplexityCallback"]
 class TransformersPerplexityCallback(TrainerCallback):
     """Evaluate the network on named texts at each evaluation, every N steps, and at the end of training.
 
-    The log gets `eval_{name}_perplexity`, `_bits_per_byte`, `_bits_per_token`, `_word_perplexity` and `_cross_entropy`, and
-    the first time `_signature`. They are what `lmgauge eval` prints for the network as `save_model` would save it: whole
-    texts, each token once, no padding, no mixed precision. `metric_for_best_model="eval_{name}_perplexity"` works.
+    The log gets `eval_{name}_perplexity`, `_bits_per_byte`, `_bits_per_token`, `_word_perplexity` and `_cross_entropy`, the
+    ends of the interval (`_perplexity_low`, `_high`), and the first time `_signature`. They are what `lmgauge eval` prints
+    for the network as `save_model` would save it: whole texts, each token once, no padding, no mixed precision.
+    `metric_for_best_model="eval_{name}_perplexity"` works.
 
     Training is not changed: modes, random numbers and gradients are left alone. With several processes the first evaluates
     and the others wait for its numbers (raise `ddp_timeout` for long texts); networks in shards are refused.

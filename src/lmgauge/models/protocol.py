@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.models.network.server.server import Server
     from lmgauge.models.network.tokens import TokenMap
-    from lmgauge.models.network.torch.journal import Journal
+    from lmgauge.models.network.torch.engine import Journal
     from lmgauge.models.segment_scores import SegmentTotals
     from lmgauge.scores.distributions.stored_rows import LastLayer
     from lmgauge.text.segments import Segments

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import copy
 from io import BufferedReader
-from typing import IO, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from lmgauge.base.errors import InputError, needing
 from lmgauge.base.files import reason_of, writing
@@ -16,12 +18,17 @@ from lmgauge.base.paths import open_reading
 from lmgauge.records.formats import split_compression
 from lmgauge.records.sources import STDIN, Source
 
+if TYPE_CHECKING:
+    import zipfile
+
 # A zstd stream gives at most 128 KiB for 4 bytes read, so this bounds what one call can return (at 128 MiB).
 _ZSTD_READ_BYTES = 1 << 12
 _PACKED_BYTES = 1 << 16  # of .bz2 and .xz at a time, and what may come out of them at a time
 _UNPACKED_BYTES = 1 << 20
 _ZSTD_MAX_WINDOW = 2**31  # the largest window of `zstd --long=31`; by default the library refuses more than 2**27
 _ZSTD_LEVEL = 3
+_ZIP_ZSTD = 93  # number of that compression in zip files
+_LARGEST_PART = 1 << 28  # bytes of one, as they are held at a time
 
 
 @contextmanager
@@ -198,3 +205,41 @@ def _packer(plain: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
 
         with bz2.BZ2File(plain, "wb") if ending == ".bz2" else lzma.LZMAFile(plain, "wb") as other:
             yield cast(IO[bytes], other)
+
+
+def zip_parts(path: str | os.PathLike[str], names: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the parts of a zip file whose names match a pattern: FILE, NAME for messages, and what they hold."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for part in archive.infolist():
+                if re.fullmatch(names, part.filename):
+                    if part.file_size > _LARGEST_PART:
+                        raise InputError(f"{path}, {part.filename}: has more than {_LARGEST_PART:,} bytes")
+                    yield f"{path}, {part.filename}", _unzipped(archive, part)
+    except (
+        zipfile.BadZipFile,
+        RuntimeError,
+        EOFError,
+        zlib.error,
+    ) as error:  # RuntimeError: a compression, a password
+        raise InputError(f"{path}: is a damaged zip file, or was cut off: {error}") from error
+
+
+def _unzipped(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bytes:
+    if part.compress_type != _ZIP_ZSTD or sys.version_info >= (3, 14):
+        return archive.read(part)
+    import zipfile
+
+    with needing("zstandard", extra="zstd"):
+        import zstandard
+    packed = copy(part)  # read as it lies there
+    packed.compress_type, packed.file_size = 0, part.compress_size
+    del packed.CRC
+    stream = zstandard.ZstdDecompressor().stream_reader(archive.read(packed), read_across_frames=True)
+    with suppress(zstandard.ZstdError):
+        content: bytes = stream.read(part.file_size)
+        if zlib.crc32(content) == part.CRC:
+            return content
+    raise zipfile.BadZipFile(f"{part.filename} does not hold what was written")

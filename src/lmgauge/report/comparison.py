@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lmgauge.base.result_list import columns_of
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.results import ROUNDING, Comparison, Comparisons, Difference
 from lmgauge.evaluation.comparison.until import Decision
+from lmgauge.evaluation.divergence.divergence_result import Divergence
 from lmgauge.numerics.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
 from lmgauge.numerics.lower_bound import LowerBound
@@ -18,6 +20,8 @@ from lmgauge.report.formats import change, in_words, listed, number, p_equals, p
 from lmgauge.report.slices import example_blocks, slice_blocks
 
 Figure = doc.Number | doc.Range
+KL_NATS = "kl_ab_nats"
+KL_COLUMN = columns_of(Divergence)[KL_NATS]
 _AGREES = {True: doc.Mark("yes", "good"), False: doc.Mark("NO", "bad"), None: doc.Mark("?", "unknown")}
 _PARTS = {WHOLE: "", EXACT_PART: " (exact part)", SHARED_EVENTS: " (shared events)"}
 _ABOUT = (
@@ -138,16 +142,20 @@ def _table(compared: Comparison | Decision, names: Sequence[str], differences: S
 
 
 def _cells(difference: Difference) -> tuple[Figure, Figure, Figure, Figure]:
-    perplexity = difference.metric == "perplexity"
-    first, second = (doc.Number(value, 2 if perplexity else 4) for value in (difference.first, difference.second))
-    return first, second, *change_cells(difference.difference, difference.interval, perplexity=perplexity)
+    perplexity, kl = difference.metric == "perplexity", difference.metric == KL_NATS
+    form: doc.Form = "figures" if kl else "number"
+    first, second = (doc.Number(value, 2 if perplexity else 4, form) for value in (difference.first, difference.second))
+    digits = 6 if kl else 4
+    return first, second, *change_cells(difference.difference, difference.interval, perplexity=perplexity, digits=digits)
 
 
-def change_cells(difference: float, interval: Interval | None, *, perplexity: bool) -> tuple[Figure, Figure]:
-    """Return a difference of two figures and its interval: in bits, or for perplexity as a change in per cent."""
-    # difference: in bits; for perplexity the ratio.
+def change_cells(
+    difference: float, interval: Interval | None, *, perplexity: bool, digits: int = 4
+) -> tuple[Figure, Figure]:
+    """Return a difference of two figures and its interval: in bits or nats, or for perplexity as a change in per cent."""
+    # difference: for perplexity the ratio; digits: of the others.
     form: doc.Form = "change" if perplexity else "signed"
-    digits = 2 if perplexity else 4
+    digits = 2 if perplexity else digits
     return doc.Number(difference, digits, form), doc.between(interval, digits, form)
 
 
@@ -233,17 +241,21 @@ _AT_LOOKS = "'At every look' holds at all looks together, if differences vary as
 
 
 def decision_blocks(decisions: Sequence[Decision]) -> Iterator[doc.Block]:
-    """Yield which of two models is better, at how many documents that was decided, and the figures."""
+    """Yield which of two models is better, or nearer to a base, at how many documents that was decided, and the figures."""
     for one in decisions:
-        yield doc.Heading(f"{one.second} compared with {one.first}")
+        yield doc.Heading(f"{one.second} compared with {one.first}{f', by KL from {one.base}' if one.base else ''}")
         yield doc.Verdict("unknown" if one.verdict == "undecided" else "good", " ".join(_decided(one)))
-        yield _table(one, [TITLES[one.difference.metric]], [one.difference], "at every look")
-        yield from doc.notes([_AT_LOOKS, *([_ABOUT] if one.unit == DOCUMENTS else [])])
+        yield _table(one, [TITLES.get(one.difference.metric, KL_COLUMN.title)], [one.difference], "at every look")
+        yield from doc.notes([*one.notes, _AT_LOOKS, *([_ABOUT] if one.unit == DOCUMENTS and not one.base else [])])
 
 
 def _decided(one: Decision) -> Iterator[str]:
     answers = {"first": f"{one.first} is better", "second": f"{one.second} is better"}
     answers["equal"] = f"the two are alike within {percent(one.margin or 0.0)}"
+    if one.base:
+        how = {"first": "further from", "second": "nearer to"}
+        answers = {verdict: f"{one.second} is {words} {one.base} than {one.first}" for verdict, words in how.items()}
+        answers["equal"] = f"the two are alike within {one.margin or 0.0:g} nats"
     share = f"{one.documents:,} of {one.total_documents:,} {one.unit} ({percent(one.documents / one.total_documents, 0)})"
     scored = share if one.unit == DOCUMENTS else f"{one.documents:,} {one.unit}"
     stopped = "Interrupted" if one.interrupted else "Not decided"
@@ -251,7 +263,7 @@ def _decided(one: Decision) -> Iterator[str]:
     if one.interrupted:
         yield "The same command goes on from there, if it has an output (-o)."
     if one.p_value is not None and one.exact is not None:
-        _, between = change_cells(1.0, one.exact, perplexity=one.difference.metric == "perplexity")
+        *_, between = _cells(replace(one.difference, interval=one.exact))
         yield f"The text is used up: the paired test of all documents has {p_equals(one.p_value)} (below 0.01 decides),"
         yield f"with a 95 % interval of {in_words(between)}."
 

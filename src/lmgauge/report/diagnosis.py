@@ -11,7 +11,6 @@ from dataclasses import replace
 from lmgauge.evaluation.baselines import Ladder, LadderStep
 from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
 from lmgauge.evaluation.diagnosis.compressors import Baseline, in_order
-from lmgauge.evaluation.diagnosis.costs import RankStatistics
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
@@ -70,7 +69,6 @@ def parts(diagnosis: Diagnosis) -> dict[str, doc.Document]:
         "segments": example_blocks(dear, diagnosis.worst_segments, names),
         "unseen": (_unseen(diagnosis),) if diagnosis.unseen_words else (),
         "calibration": tuple(_calibration(diagnosis.calibration)) if diagnosis.calibration is not None else (),
-        "ranks": tuple(_ranks(diagnosis.ranks)) if diagnosis.ranks is not None else (),
     }
 
 
@@ -80,11 +78,6 @@ def _slices(diagnosis: Diagnosis) -> Iterator[doc.Block]:
         if len(slices.rows) > 1:
             exact = slices.unit == "byte" and not diagnosis.evaluation.bits_per_byte_is_bound
             yield from slice_blocks(slices, names, _average(diagnosis) if exact else None)
-
-
-def _ranks(ranks: RankStatistics) -> Iterator[doc.Block]:
-    yield doc.Heading("ranks and entropies of all events")
-    yield from (doc.Text(line, indent=2) for line in _rank_lines(ranks))
 
 
 def _average(diagnosis: Diagnosis) -> float | None:
@@ -195,18 +188,6 @@ def _overconfidence(over: float, interval: tuple[float, float] | None) -> str:
     sure = "the model is too sure of itself" if low > 0 else "neither too sure nor too unsure"
     sure = "the model is less sure than it could be" if high < 0 else sure
     return f"that is {signed(over, 3)} bits (95 %: {signed(low, 3)} to {signed(high, 3)}): {sure}"
-
-
-def _rank_lines(ranks: RankStatistics) -> Iterator[str]:
-    if ranks.first is not None and ranks.top_5 is not None and ranks.top_10 is not None:
-        shares = ", ".join(percent(share, 1) for share in (ranks.first, ranks.top_5, ranks.top_10))
-        yield f"the actual token was the most probable, in the top 5, in the top 10: {shares}"
-        yield f"mean reciprocal rank {number(ranks.mean_reciprocal_rank)}"
-    if ranks.mean_entropy_bits is not None:
-        difference = ranks.mean_surprisal_bits - ranks.mean_entropy_bits
-        paid = f"entropy {number(ranks.mean_entropy_bits, 3)} bits per event, paid {number(ranks.mean_surprisal_bits, 3)}"
-        sure = "too sure of itself" if difference > 0 else "less sure than it could be"
-        yield f"{paid}: {signed(difference, 3)} bits, the model is {sure}" if math.isfinite(difference) else paid
 
 
 # -- ladders ------------------------------------------------------------------------------------------------------------

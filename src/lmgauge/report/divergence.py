@@ -22,15 +22,14 @@ from lmgauge.evaluation.divergence.divergence_result import (
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.units import bits_to_nats
 from lmgauge.report import blocks as doc
-from lmgauge.report.comparison import change_cells
+from lmgauge.report.comparison import KL_COLUMN, change_cells
 from lmgauge.report.formats import in_words, listed, number, p_equals, percent
 from lmgauge.report.slices import slice_kind
 
 Row = tuple[str, doc.Number, doc.Cell]
 _AROUND = 40  # characters of context to show
 _MARGIN = 0.001  # a smaller change of the perplexity is marked neither good nor bad
-_KL = columns_of(Divergence)["kl_ab_nats"]
-_TITLE, _FORM = _KL.title, (_KL.digits, _KL.form)
+_TITLE, _FORM = KL_COLUMN.title, (KL_COLUMN.digits, KL_COLUMN.form)
 
 
 def blocks(divergence: Divergence, *, details: bool = True) -> doc.Document:

@@ -22,6 +22,7 @@ def blocks(estimate: Estimate) -> doc.Document:
         doc.Verdict("fact", _answer(estimate)),
         doc.Table(doc.columns(figures, *names), f"of all {counted(estimate.all_documents, 'document')}, estimated"),
         *([replace(chart, kind="intervals", better="lower")] if estimate.proxies else []),
+        *([doc.Table(_groups(estimate), "groups, estimated from the same sample")] if estimate.groups else []),
         doc.Table(doc.columns(estimate.residuals), "documents that the error comes from"),
         *doc.notes((*estimate.notes, _INTERVAL)),
         doc.Signature(estimate.signature),
@@ -29,6 +30,16 @@ def blocks(estimate: Estimate) -> doc.Document:
 
 
 _INTERVAL = "95 % interval: where the figure of the whole text is; only the documents are drawn by chance."
+
+
+def _groups(estimate: Estimate) -> tuple[doc.Column, ...]:
+    drawn = [f"{group.documents:,} of {group.all_documents:,}" for group in estimate.groups]
+    columns = [doc.Column("group", [group.group for group in estimate.groups], align="left"), doc.Column("drawn", drawn)]
+    for title, metric, drop in (("bits/byte", "bits_per_byte", 0), ("perplexity", "perplexity", 1)):
+        figures = [{one.metric: one for one in group.figures}.get(metric) for group in estimate.groups]
+        columns.append(doc.Column(title, [doc.Number(one.value) if one else "too few" for one in figures], drop))
+        columns.append(doc.Column("95 % interval", [doc.between(one.interval if one else None) for one in figures], drop))
+    return tuple(columns)
 
 
 def _answer(estimate: Estimate) -> str:

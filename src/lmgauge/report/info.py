@@ -26,6 +26,9 @@ _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
 
 def blocks(content: Mapping[str, Any]) -> doc.Document:
     """Return a line for each value that says something, and the curves of a trained network."""
+    if (rows := content.get("plugins")) is not None:
+        columns = (doc.labels(name, [row[name] for row in rows], wraps=name == "description") for name in rows[0])
+        return (doc.Table(tuple(columns)),)
     shown = {name: _shown(name, value) for name, value in content.items() if value is not None}
     if content.get("bits_per_byte_is_bound"):
         shown |= {name: f"≥ {shown[name]}" for name in _BOUNDED & shown.keys()}

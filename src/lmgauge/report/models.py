@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lmgauge.models.combined.mixture.mixing import Mixture, MixtureFit
     from lmgauge.models.combined.mixture.static import StaticMixture
     from lmgauge.models.combined.spelling.model import SpelledModel
+    from lmgauge.models.ngram.count_files import NgramCounts
     from lmgauge.models.ngram.pruning import PrunedModel
     from lmgauge.models.training.run import NeuralTraining
 
@@ -64,7 +65,15 @@ def training_charts(history: Sequence[Mapping[str, float]]) -> doc.Document:
     return (loss, doc.ChartData("learning-rate", "Learning rate by epoch", "epoch", "learning rate", "", (rates,)))
 
 
-# -- pruning ------------------------------------------------------------------------------------------------------------
+# -- counts and pruning ---------------------------------------------------------------------------------------------
+def count_blocks(counts: NgramCounts) -> doc.Document:
+    """Return how many n-grams of each order were counted."""
+    orders = range(1, len(counts.ngrams) + 1)
+    columns = doc.labels("order", [*map(str, orders)]), doc.numbers("n-grams", counts.ngrams, form="count")
+    said = f"{counts.output}: {counted(counts.events, 'event')} in {counted(counts.segments, 'segment')}"
+    return (doc.Table(columns), doc.Text(said), *doc.notes(counts.notes))
+
+
 def pruned_blocks(pruned: PrunedModel, *, name: str = "") -> doc.Document:
     """Return a row for each order and one for all, and what the pruning costs."""
     before, after = ([*counts, sum(counts)] for counts in (pruned.ngrams_before, pruned.ngrams))
@@ -74,7 +83,8 @@ def pruned_blocks(pruned: PrunedModel, *, name: str = "") -> doc.Document:
         doc.numbers("after", after, form="count"),
         doc.numbers("share", [b / a for a, b in zip(before, after, strict=True)], 2, "percent"),
     )
-    said = [f"{name or pruned.model.label}: pruned at threshold {pruned.threshold:.4g}"]
+    how = pruned.note if pruned.threshold is None else f"pruned at threshold {pruned.threshold:.4g}"
+    said = [f"{name or pruned.model.label}: {how}"]
     return (doc.Table(columns, bold=(len(before) - 1,)), *map(doc.Text, [*said, *_measured(pruned)]))
 
 

@@ -36,7 +36,7 @@ def _of_one(overview: Overview) -> Iterator[doc.Block]:
     parts = diagnosis.parts(diagnosed)
     yield from _section("What the number is worth", parts["baselines"])
     yield from _section("Where the bits go", (*parts["spelling"], *parts["slices"]))
-    yield from _section("How reliable it is", (*parts["calibration"], *parts["ranks"]))
+    yield from _section("How reliable it is", parts["calibration"])
     yield from _folded("How segments differ", (*_histogram(overview), *parts["segments"]))
     yield from _folded("Which events are hard", (*parts["events"], *parts["unseen"]))
     yield from _folded("Signature", [block for block in figures if isinstance(block, doc.Signature)])

@@ -14,10 +14,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import assert_never
 
-from lmgauge.base.escaping import readable
+from lmgauge.base.escaping import readable, visible_on_page
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_column
 
@@ -29,6 +29,7 @@ MARKDOWN = {sign: f"\\{sign}" for sign in "\\|*_`[]~#"} | {"<": "&lt;", "&": "&a
 LATEX = (
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
+    | {"⏎": " ", "␍": " ", "⇥": " ", "\N{REPLACEMENT CHARACTER}": "?"}
     | {"<": "$<$", ">": "$>$", "|": "$|$", "≥": r"$\geq$", "∞": r"$\infty$", "×": r"$\times$", "σ": r"$\sigma$"}
 )
 """What stands for a sign in a table; a page has both tables for what is copied."""
@@ -77,22 +78,21 @@ def _as_markdown(table: doc.Table) -> Iterator[str]:
 def _as_latex(table: doc.Table) -> Iterator[str]:
     if table.title:
         yield f"% {readable(table.title)}"
-    yield from latex_lines([*_texts(table)], "".join(column.align[0] for column in _shown(table)))
+    yield from latex_lines(table)
 
 
-def latex_lines(texts: Sequence[Sequence[str]], align: str, bold: Container[tuple[int, int]] = ()) -> Iterator[str]:
-    """Yield the lines of a table for LaTeX's package booktabs: its titles, if it has some, and its rows."""
-    # bold: rows, counted from 0, and columns of the cells in bold.
-    yield f"\\begin{{tabular}}{{{align}}}\n\\toprule"
-    for row, cells in enumerate(texts, -1):
-        shown = [cell.translate(_LATEX) for cell in cells]
-        if row >= 0:
-            shown = [re.sub(r"(?<!\S)-(?=[\d$])", "$-$", cell) for cell in shown]
-            shown = [f"\\textbf{{{cell}}}" if (row, i) in bold else cell for i, cell in enumerate(shown)]
+def latex_lines(table: doc.Table, bold: Container[tuple[int, int]] = ()) -> Iterator[str]:
+    """Yield the lines of a table for LaTeX's package booktabs, with some cells, by row and column, in bold."""
+    # What stands in a file does not depend on what standard output can show.
+    columns, (heads, *rows) = _shown(table), _texts(table, shown=visible_on_page)
+    yield f"\\begin{{tabular}}{{{''.join(column.align[0] for column in columns)}}}\n\\toprule"
+    if any(heads):
+        yield f"{' & '.join(head.translate(_LATEX) for head in heads)} \\\\\n\\midrule"
+    for place, row in enumerate(rows):
+        cells = [re.sub(r"(?<!\S)-(?=[\d$])", "$-$", cell.translate(_LATEX)) for cell in row]
+        cells = [f"\\textbf{{{cell}}}" if (place, column) in bold else cell for column, cell in enumerate(cells)]
         # The empty group keeps a row that begins with [ or * from being an option of the line above it.
-        line = "{}" * shown[0].startswith(("[", "*")) + " & ".join(shown) + r" \\"
-        if any(cells) or row >= 0:
-            yield line if row >= 0 else f"{line}\n\\midrule"
+        yield "{}" * cells[0].startswith(("[", "*")) + " & ".join(cells) + r" \\"
     yield "\\bottomrule\n\\end{tabular}"
 
 
@@ -162,33 +162,33 @@ def _shown(table: doc.Table) -> list[doc.Column]:
     return [column for column in table.columns if not isinstance(column.cells[0], doc.Bar)]
 
 
-def _texts(table: doc.Table, *, bare: bool = False) -> Iterator[list[str]]:
+def _texts(table: doc.Table, *, bare: bool = False, shown: Callable[[str], str] = readable) -> Iterator[list[str]]:
     # Titles and rows as text; bare numbers have no commas between thousands.
     columns = _shown(table)
-    yield [title(column) for column in columns]
+    yield [title(column, shown) for column in columns]
     signs = marks([cell for column in columns for cell in column.cells])
     for row in zip(*(column.cells for column in columns), strict=True):
         numbers = [bare and isinstance(cell, doc.Number | doc.Range) for cell in row]
-        texts = [_cell(cell, signs) for cell in row]
+        texts = [_cell(cell, signs, shown) for cell in row]
         yield [text.replace(",", "") if number else text for text, number in zip(texts, numbers, strict=True)]
 
 
-def _cell(cell: doc.Cell, signs: tuple[str, str]) -> str:
+def _cell(cell: doc.Cell, signs: tuple[str, str], shown: Callable[[str], str]) -> str:
     match cell:
         case str():
-            return readable(cell)
+            return shown(cell)
         case doc.Mark(text):
-            return readable(text)
+            return shown(text)
         case doc.Bar():
             return ""
         case doc.Tokens():
             return marked(cell, signs)
-    return readable(in_column(cell))
+    return shown(in_column(cell))
 
 
-def title(column: doc.Column) -> str:
+def title(column: doc.Column, shown: Callable[[str], str] = readable) -> str:
     """Return the head of a column, with its unit."""
-    return readable(column.title) + (f", {readable(column.unit)}" if column.unit else "")
+    return shown(column.title) + (f", {shown(column.unit)}" if column.unit else "")
 
 
 def marks(cells: Sequence[doc.Cell]) -> tuple[str, str]:

@@ -14,13 +14,14 @@ from functools import lru_cache
 from itertools import accumulate
 
 from lmgauge.scores.special_tokens import is_special
+from lmgauge.text.tokens import byte_level as byte_level
+from lmgauge.text.tokens import byte_named as byte_named
 
 Piece = str | bytes
 """A token as a server shows it; bytes where it tells them."""
 
 _FIRST_NOT_ASCII = 0x80
 _NO_TEXT = re.compile("[\ufffd\ud800-\udfff]")  # stands for bytes that are not text on their own
-_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _ESCAPED = re.compile(r"\\x([0-9A-Fa-f]{2})")
 _ESCAPES_FOLLOW = "bytes:"
 _SENTENCEPIECE_SPACE = "▁"
@@ -34,8 +35,8 @@ def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
     # text back. Bytes that no token shows go to the first of the tokens that hide them.
     # place([" the", " cat"], b"the cat"), place(["the", " dog"], b"the cat") -> ([3, 7], None)
     plain = [piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogatepass") for piece in pieces]
-    byte_level = [named for piece in pieces if (named := _byte_level(piece)) is not None]
-    for spelled in (plain, byte_level):
+    decoded = [named for piece in pieces if isinstance(piece, str) and (named := byte_level(piece)) is not None]
+    for spelled in (plain, decoded):
         if len(spelled) == len(pieces) and b"".join(spelled) == text:
             return list(accumulate(map(len, spelled)))
     for shown in (pieces, *_without_first_space(pieces)):
@@ -118,7 +119,7 @@ def _left_out(
 
 def _folded_spellings(piece: Piece) -> tuple[str, ...]:
     spellings = spellings_of(piece)
-    if isinstance(piece, str) and (piece.startswith(_ESCAPES_FOLLOW) or _BYTE_TOKEN.fullmatch(piece)):
+    if isinstance(piece, str) and (piece.startswith(_ESCAPES_FOLLOW) or byte_named(piece) is not None):
         spellings = spellings[-1:]  # what it spells out is not text
     return tuple(dict.fromkeys(_folded(spelling.decode("utf-8", "ignore")) for spelling in spellings))
 
@@ -245,32 +246,13 @@ def spellings_of(piece: Piece) -> tuple[bytes, ...]:
     if piece.startswith(_ESCAPES_FOLLOW) and _ESCAPED.search(piece):
         shown = re.split(_ESCAPED, piece.removeprefix(_ESCAPES_FOLLOW))  # text and hexadecimal digits by turns
         spellings.append(b"".join(bytes.fromhex(part) if i % 2 else _encoded(part) for i, part in enumerate(shown)))
-    byte = _BYTE_TOKEN.fullmatch(piece)
-    if byte:
-        spellings.append(bytes.fromhex(byte[1]))
+    if (byte := byte_named(piece)) is not None:
+        spellings.append(bytes([byte]))
     if _SENTENCEPIECE_SPACE in piece:
         spellings.append(_encoded(piece.replace(_SENTENCEPIECE_SPACE, " ")))
-    named = _byte_level(piece)
+    named = byte_level(piece)
     return tuple(dict.fromkeys(spellings if named is None else [*spellings, named]))
 
 
 def _encoded(shown: str) -> bytes:
     return shown.encode("utf-8", "replace")
-
-
-@lru_cache(maxsize=1 << 16)
-def _byte_level(piece: Piece) -> bytes | None:
-    # Bytes that a piece of a byte-level vocabulary stands for; None if it is not one.
-    if isinstance(piece, str) and all(character in _BYTE_LEVEL for character in piece):
-        return bytes(_BYTE_LEVEL[character] for character in piece)
-    return None
-
-
-def _byte_level_alphabet() -> dict[str, int]:
-    # Characters that stand for bytes in byte-level vocabularies (Radford et al. 2019).
-    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    others = [value for value in range(256) if value not in printable]
-    return {chr(value): value for value in printable} | {chr(256 + i): value for i, value in enumerate(others)}
-
-
-_BYTE_LEVEL = _byte_level_alphabet()

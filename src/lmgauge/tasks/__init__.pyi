@@ -1,5 +1,6 @@
 """Scores of tasks: the names."""
 
+from lmgauge.api.items import compare_items as compare_items
 from lmgauge.api.items import import_items as import_items
 from lmgauge.api.task_metrics import bleu as bleu
 from lmgauge.api.task_metrics import cer as cer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ import numpy as np
 from lmgauge.base.choices import DEFAULT_SEED
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.escaping import first_few
-from lmgauge.base.json_text import from_json
 from lmgauge.base.result_list import Tabled
 from lmgauge.numerics.correlation import (
     average_ranks,
@@ -25,10 +25,9 @@ from lmgauge.numerics.correlation import (
 )
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.lower_bound import LowerBound, marked
-from lmgauge.records.compression import read_chunks
 from lmgauge.records.formats import split_compression
-from lmgauge.records.records import BLOCK_BYTES
-from lmgauge.records.sources import find_sources, table_rows
+from lmgauge.records.sources import table_rows
+from lmgauge.scores.imports.log import LogFile
 from lmgauge.tasks.settings import CorrelationSettings
 
 PERMUTATIONS = 100_000
@@ -295,23 +294,13 @@ def read_table(path: str) -> list[Row]:
     # print.
     # -> a dictionary for each row; values of TSV and CSV are strings of characters, the others as they are.
     if split_compression(path)[0].lower().endswith(".json"):
-        rows = _of_json(path)
+        rows = [value for _, value in LogFile(Path(path)).values()]
+        if len(rows) == 1 and isinstance(rows[0], dict):
+            rows = rows[0].get("systems", rows)
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise InputError(f'{path}: needs a list of objects, or an object with such a list under "systems"')
     else:
         rows = [row.fields for row in table_rows(path, "tables are read from .json,", quotes=True)]
     if not rows:
         raise InputError(f"{path}: the table has no rows")
-    return rows
-
-
-def _of_json(path: str) -> list[Row]:
-    try:
-        whole = from_json(b"".join(read_chunks(find_sources(path, "text")[0], BLOCK_BYTES)))
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON: {error}") from error
-    rows = whole.get("systems") if isinstance(whole, dict) else whole
-    if not isinstance(rows, list):
-        raise InputError(f'{path}: needs a list of objects, or an object with such a list under "systems"')
-    odd = next((i for i, row in enumerate(rows) if not isinstance(row, dict)), None)
-    if odd is not None:
-        raise InputError(f"{path}: entry {odd + 1} is {type(rows[odd]).__name__}, not an object")
     return rows

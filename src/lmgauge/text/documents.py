@@ -24,8 +24,7 @@ from lmgauge.base.declaration import verb
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.files import growing_digest
 from lmgauge.records.sources import Source, find_sources
-from lmgauge.text.conversations import Conversation, lone_turns
-from lmgauge.text.readers import ReadingPass, read_file, read_strings
+from lmgauge.text.readers import Conversation, ReadingPass, lone_turns, read_file, read_strings
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segment_metadata import (
     BY_NAMES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +55,11 @@ def encode(
     *,
     bos: bool,
     eos: bool = True,
-    reserved: ReservedPolicy = "refuse",
+    reserved: ReservedPolicy | Literal["marks"] = "refuse",
     spans: bool = False,
 ) -> Encoded:
     """Turn segments into ids; a `VocabularyBuilder` learns new tokens, a `Vocabulary` makes them `<unk>`."""
+    # reserved: what `<s>` and its like are in a text; or "marks", where they are what they say, as among counts.
     cut_up = partial(encode, vocabulary=vocabulary, bos=bos, reserved=reserved)
     if segments.given_starts is not None:
         as_asked = _encode_apart if segments.boundary == "apart" else _encode_jointly
@@ -87,7 +89,7 @@ def encode(
     state = np.array([0, -1, 0, 0, 0 if builder is None else builder.size, -1, 0], np.int64)
     if tokenizer.unit == "subword" and reserved == "refuse":
         reserved = "unk"  # a tokenizer's own unknown token is not a word of the text
-    options = (mode, RESERVED_POLICIES.index(reserved), bos, eos)
+    options = (mode, (*RESERVED_POLICIES, "marks").index(reserved), bos, eos)
     irregular = np.zeros(len(segments) if mode == 0 else 0, np.uint8)
     kernel = _native.encode_segments if builder is None else _native.intern_segments
     text = (segments.data, segments.starts, segments.ends)
@@ -98,7 +100,7 @@ def encode(
         if status == _GROW and builder is not None:
             builder.grow()
         elif status == _RESERVED:
-            raise _reserved_error(segments, int(state[_SEGMENT]), reserved)
+            raise _reserved_error(segments, int(state[_SEGMENT]), cast("ReservedPolicy", reserved))
         elif status == _DONE:
             break
         else:

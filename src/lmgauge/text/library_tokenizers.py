@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from lmgauge.base.errors import InputError, UsageError, needing
 from lmgauge.base.json_text import from_json
 from lmgauge.text.segments import Segments, is_character_start
-from lmgauge.text.tokens import TOKENIZER_FILE, Cut, FileTokenizer, TokenizerBase, Tokens, TokenUnit
+from lmgauge.text.tokens import (
+    BYTES_BY_NAME,
+    TOKENIZER_FILE,
+    Cut,
+    FileTokenizer,
+    TokenizerBase,
+    Tokens,
+    TokenUnit,
+    byte_level,
+)
 
 if TYPE_CHECKING:
     import tokenizers
@@ -131,7 +140,7 @@ class HuggingFaceTokenizer(FileTokenizer):
         encoded = [string.encode() for string in self.strings]
         self._bounds = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
         self._strings = np.frombuffer(b"".join(encoded), np.uint8)
-        self._pieces = _spelled(self.strings, marks, byte_level=b'"ByteLevel"' in content)
+        self._pieces = _spelled(self.strings, marks, of_bytes=b'"ByteLevel"' in content)
         self._lengths = np.array([*map(len, self._pieces)], np.int64)
 
     @contextmanager
@@ -283,24 +292,17 @@ def _marks(value: dict[str, Any]) -> tuple[str, str]:
     return within, last
 
 
-def _spelled(tokens: list[str], marks: tuple[str, str], *, byte_level: bool) -> list[bytes]:
+def _spelled(tokens: list[str], marks: tuple[str, str], *, of_bytes: bool) -> list[bytes]:
     # Bytes that each token stands for, by the rules of byte-level pieces, U+2581 and byte fallback, or marks.
-    if byte_level:
-        # Radford et al. 2019: printable bytes stand for themselves, the others are numbered from U+0100.
-        plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-        alphabet = {chr(byte): byte for byte in plain}
-        alphabet |= {chr(256 + i): byte for i, byte in enumerate(sorted(set(range(256)) - set(plain)))}
-        return [
-            bytes(alphabet[character] for character in token) if alphabet.keys() >= set(token) else token.encode()
-            for token in tokens
-        ]
+    if of_bytes:
+        return [token.encode() if (piece := byte_level(token)) is None else piece for token in tokens]
     within, last = marks
     if within:
         pieces = (token.removeprefix(within) if token.startswith(within) else f" {token}" for token in tokens)
         return [piece.encode() for piece in pieces]
     if last:
         return [f"{token.removesuffix(last)} ".encode() if token.endswith(last) else token.encode() for token in tokens]
-    named = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
+    named = {token: bytes([byte]) for token, byte in BYTES_BY_NAME.items()}
     return [named.get(token, token.replace("\u2581", " ").encode()) for token in tokens]
 
 

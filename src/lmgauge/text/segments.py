@@ -21,7 +21,7 @@ from lmgauge.base.escaping import counted
 from lmgauge.records.records import Records
 
 if TYPE_CHECKING:
-    from lmgauge.text.conversations import Conversation, Turn
+    from lmgauge.text.readers import Conversation, Turn
 
 KEEP = "keep:"
 """What the label of a field that is carried along begins with."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError, needing
 from lmgauge.text.segments import Segments
-from lmgauge.text.tokens import SENTENCEPIECE_FILE, FileTokenizer, Tokens, TokenUnit
+from lmgauge.text.tokens import SENTENCEPIECE_FILE, FileTokenizer, Tokens, TokenUnit, byte_named
 
 _SPACE = "\u2581".encode()
 _SILENT = 3  # what the library says below a fatal error is in its exceptions, too
@@ -158,7 +158,4 @@ def _plain(piece: bytes) -> bytes:
 
 def _byte(piece: str) -> bytes:
     # Byte that a piece such as <0x41> names; its string, should it name none.
-    try:
-        return bytes([int(piece.removeprefix("<0x").removesuffix(">"), 16)])
-    except ValueError:
-        return piece.encode()
+    return piece.encode() if (value := byte_named(piece)) is None else bytes([value])

@@ -23,6 +23,7 @@ from lmgauge.base.errors import InputError, ModelFileError, UsageError
 from lmgauge.text.normalizers import NormalizingTokenizer, check_normalizer
 from lmgauge.text.segments import UTF8_LENGTHS, Segments, is_character_start, is_white_space
 from lmgauge.text.tokens import (
+    BYTES_BY_NAME,
     SENTENCEPIECE_FILE,
     TOKENIZER_FILE,
     TOKENIZER_FILES,
@@ -130,12 +131,11 @@ class ByteTokenizer(TokenizerBase):
         return b"".join(self.token_bytes(tokens)).decode("utf-8", "replace")
 
     def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
-        return [bytes([_BYTE_VALUES[token]]) if token in _BYTE_VALUES else token.encode() for token in tokens]
+        return [bytes([BYTES_BY_NAME[token]]) if token in BYTES_BY_NAME else token.encode() for token in tokens]
 
 
 _BYTE_NAME_LENGTH = len("<0x41>")
-_BYTE_VALUES = {f"<0x{value:02X}>": value for value in range(256)}
-_BYTE_NAMES = np.frombuffer("".join(_BYTE_VALUES).encode(), dtype=np.uint8)
+_BYTE_NAMES = np.frombuffer("".join(BYTES_BY_NAME).encode(), dtype=np.uint8)
 
 
 def _owners(positions: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -153,6 +154,26 @@ def runs(flags: NDArray[np.bool_], borders: NDArray[np.int64]) -> tuple[NDArray[
     finishes[1:-1] = ~flags[1:]
     finishes[borders] = True
     return np.flatnonzero(begins[:-1] & flags), np.flatnonzero(finishes[1:] & flags) + 1
+
+
+BYTES_BY_NAME = {f"<0x{value:02X}>": value for value in range(256)}
+"""Tokens that name a byte, and the byte."""
+_PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_NUMBERED = sorted({*range(256)} - {*_PRINTABLE})
+# Printable bytes stand for themselves, the others are numbered from U+0100 (Radford et al. 2019, `bytes_to_unicode`).
+_BYTE_LEVEL = dict(zip(map(chr, [*_PRINTABLE, *range(256, 256 + len(_NUMBERED))]), _PRINTABLE + _NUMBERED, strict=True))
+
+
+def byte_named(token: str) -> int | None:
+    """Return the byte that a token such as `<0x0A>` names, in digits of either case; None if it names none."""
+    return BYTES_BY_NAME.get(f"{token[:3]}{token[3:].upper()}")
+
+
+@lru_cache(maxsize=1 << 16)
+def byte_level(piece: str) -> bytes | None:
+    """Return the bytes that a piece of a byte-level vocabulary stands for; None if it is not one."""
+    # byte_level("Ġcaf"), byte_level("a b") -> (b' caf', None)
+    return bytes(_BYTE_LEVEL[character] for character in piece) if _BYTE_LEVEL.keys() >= set(piece) else None
 
 
 def token_bytes(tokenizer: Tokenizer, tokens: Sequence[str]) -> list[bytes]:

@@ -13,7 +13,7 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.comparison import until
-from lmgauge.evaluation.comparison.until import decide
+from lmgauge.evaluation.comparison.until import Pair, Question, decide
 from lmgauge.evaluation.runs import open_run
 from lmgauge.numerics.sequential import confidence_sequence
 from lmgauge.work.manifest import Notes
@@ -54,7 +54,7 @@ def test_what_uses_up_the_text_is_the_ordinary_comparison(models: list[Any], tmp
 
 def test_it_stops_when_it_is_decided_and_the_interval_is_that_of_the_sequence(models: list[Any], tmp_path: Path) -> None:
     notes = Notes(tmp_path / "totals")
-    found = decide(models[:2], ["a", "b"], corpus(400), notes, margin=None, seed=1)
+    found = decide(Pair(models[:2], ["a", "b"], corpus(400)), notes, margin=None, seed=1)
     notes.close()
     assert found.p_value is None
     assert found.verdict == "second"
@@ -82,7 +82,7 @@ def test_an_interrupted_run_says_what_it_has_and_goes_on(
     models: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output, scored = tmp_path / "totals", []
-    whole = until._Pair.score
+    whole = Question.score
 
     def _score(self: Any, wanted: Any) -> Iterator[list[int]]:
         if len(scored) == 3:
@@ -90,11 +90,11 @@ def test_an_interrupted_run_says_what_it_has_and_goes_on(
         scored.append(len(wanted))
         yield from whole(self, wanted)
 
-    monkeypatch.setattr(until._Pair, "score", _score)
+    monkeypatch.setattr(Question, "score", _score)
     stopped = lmgauge.decide(models[1:], corpus(), output=output)
     assert (stopped.verdict, stopped.interrupted, stopped.documents) == ("undecided", True, sum(scored))
     assert "Interrupted after 9 of 20 documents" in str(stopped)
-    monkeypatch.setattr(until._Pair, "score", whole)
+    monkeypatch.setattr(Question, "score", whole)
     again, without = lmgauge.decide(models[1:], corpus(), output=output), lmgauge.decide(models[1:], corpus())
     assert again == without
     with pytest.raises(UsageError, match="of other models or of another text"):
@@ -122,7 +122,7 @@ def test_a_figure_that_may_not_be_compared_is_refused(models: list[Any]) -> None
 def test_texts_that_decide_nothing_are_refused(models: list[Any], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="fewer than 7 documents decide nothing, and the text has 6"):
         lmgauge.decide(models[:2], corpus(12))
-    with pytest.raises(UsageError, match="say what is independent"):
+    with pytest.raises(UsageError, match="say what they are with --document"):
         lmgauge.decide(models[:2], Corpus.from_strings(lines(20, 1)))
     with pytest.raises(UsageError, match=r"two models .* not 3"):
         lmgauge.decide(models, corpus())

@@ -330,18 +330,6 @@ def test_only_what_is_asked_for(shop: Shop) -> None:
     assert {"baselines", "slices"} < set(SECTIONS)
 
 
-def test_columns_of_the_table_give_ranks_and_entropies(shop: Shop, tmp_path: Path) -> None:
-    rows = [{"segment": 0, "logprob": -1.0, "token": "a", "rank": r, "entropy": 2 * math.log(2)} for r in (1, 2, 7, 20)]
-    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    ranks = diagnose(open_run(tmp_path / "t.jsonl")).ranks
-    assert ranks is not None
-    assert (ranks.first, ranks.top_5, ranks.top_10) == (0.25, 0.5, 0.75)
-    assert ranks.mean_reciprocal_rank == pytest.approx((1 + 1 / 2 + 1 / 7 + 1 / 20) / 4)
-    assert ranks.mean_entropy_bits == pytest.approx(2.0)
-    assert ranks.mean_surprisal_bits == pytest.approx(1 / math.log(2))
-    assert diagnose(shop.run("word")).ranks is None
-
-
 def test_results_turn_into_plain_values_and_frames(shop: Shop) -> None:
     model = shop.models["word"]
     found = diagnose(shop.run("word"), model=model)

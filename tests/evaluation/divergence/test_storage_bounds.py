@@ -8,7 +8,7 @@ from tests.scores.distributions.stored import near_by, normalized, random_logpro
 
 from lmgauge.base.errors import UsageError
 from lmgauge.evaluation.divergence.storage_bounds import StorageError, storage_error
-from lmgauge.scores.distributions.pairs import FIGURES, Divergences
+from lmgauge.scores.distributions.reductions import FIGURES, Divergences
 from lmgauge.scores.distributions.stored_rows import StoredDivergences, stored_rows
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmgauge.evaluation.words.merging import Merged, Units, find_owners, merge, words_of
-from lmgauge.evaluation.words.regions import Regions
+from lmgauge.evaluation.words.merging import Merged, Regions, Units, find_owners, merge, words_of
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch, Strings
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.text.documents import Corpus

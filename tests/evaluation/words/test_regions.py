@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.evaluation.words.regions import Regions
+from lmgauge.evaluation.words.merging import Regions
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 

@@ -11,22 +11,14 @@ from urllib.parse import quote, quote_plus
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.explore.launch import open_explorer
-from lmgauge.explore.selection import column_names
+from lmgauge.explore.requests import column_names
 from lmgauge.explore.server import LOOPBACK, application
 from tests.finished import finished
 from tests.fuzz.mutations import PIECES, changed, changed_value, drawn_number, hostile_text
 from tests.fuzz.table import Attempt
 
 TOKEN = "a token for tests"
-PATHS = [
-    "/",
-    "/report",
-    "/api/state",
-    "/api/segments",
-    "/api/segment",
-    "/api/numbers",
-    "/api/score",
-]
+PATHS = ["/", "/report", "/api/state", "/api/segments", "/api/segment", "/api/numbers", "/api/score"]
 OTHER_PATHS = [
     "/api/",
     "/api",

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lmgauge.models.network.engine import Job
-from lmgauge.models.network.torch.journal import Journal
+from lmgauge.models.network.torch.engine import Journal
 from lmgauge.work.manifest import Notes
 from tests.fuzz.mutations import changed, changed_lines
 from tests.fuzz.table import Attempt

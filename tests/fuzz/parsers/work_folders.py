@@ -17,7 +17,7 @@ from lmgauge import Corpus, NgramModel
 from lmgauge.models.ngram import training
 from lmgauge.models.ngram.limits import MemoryLimits
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.engine import FolderEngine
 from lmgauge.work.manifest import content_fingerprint
 from tests.fuzz.mutations import changed, changed_value
 from tests.fuzz.parsers.model_folders import Files, as_json, changed_array, files_of, put

@@ -18,7 +18,7 @@ import pytest
 
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.network.chat_template import ChatTemplate, FramedTurn, Span, source_ends
-from lmgauge.text.conversations import Conversation, Turn
+from lmgauge.text.readers import Conversation, Turn
 
 TEMPLATES = Path(__file__).parent / "templates"
 TOKENS: dict[str, dict[str, Any]] = json.loads((TEMPLATES / "tokens.json").read_text("utf-8"))

@@ -20,8 +20,7 @@ from lmgauge.models.ngram import packed_tables, packing
 from lmgauge.models.ngram.ngram_arrays import levels_of
 from lmgauge.models.ngram.packed_tables import RepeatedNgramsError
 from lmgauge.models.ngram.packing import PackedOrder, Packing, pack_partitions, packed_model
-from lmgauge.work.engine import Arrays, Engine, Stored
-from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.engine import Arrays, Engine, FolderEngine, Stored
 
 TEXT = ["a b c a", "b c d", "a b e f g", "a b c d", "", "g f e a b", "Ärger 漢字 a"] * 4
 

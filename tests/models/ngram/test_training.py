@@ -17,7 +17,7 @@ from lmgauge.models.ngram import training
 from lmgauge.models.ngram.limits import MemoryLimits
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_within
-from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.engine import FolderEngine
 
 SETTINGS = NgramTrainingSettings("modified-kneser-ney", order=4)
 MEMORY = 1 << 30

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from lmgauge.scores.distributions.pairs import Divergences, KullbackLeibler, direct
+from lmgauge.scores.distributions.reductions import Divergences, KullbackLeibler, direct
 from lmgauge.scores.distributions.tile import Tile
 
 logits = arrays.arrays(np.float64, (3, 5), elements=st.one_of(st.floats(-30, 0), st.just(-math.inf)))

@@ -12,9 +12,8 @@ from lmgauge.base.errors import InputError, UsageError
 from lmgauge.models.custom import CustomModel
 from lmgauge.scores.context_policy import EventContexts
 from lmgauge.scores.distributions.blocks import by_event
-from lmgauge.scores.distributions.pairs import Divergences, KullbackLeibler, direct
 from lmgauge.scores.distributions.reduce import reduce, reduce_pair, together
-from lmgauge.scores.distributions.reductions import Entropy, Mass, Moments, Rank, TopK
+from lmgauge.scores.distributions.reductions import Divergences, Entropy, KullbackLeibler, Mass, Moments, Rank, TopK, direct
 from lmgauge.scores.distributions.tile import Tile
 from lmgauge.text.documents import Corpus
 from lmgauge.text.vocabulary import BOS

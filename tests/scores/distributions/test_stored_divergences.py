@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from tests.scores.distributions.stored import near_by, normalized, random_logprob, tile
 
-from lmgauge.scores.distributions.pairs import FIGURES, Divergences
+from lmgauge.scores.distributions.reductions import FIGURES, Divergences
 from lmgauge.scores.distributions.stored_rows import StoredDivergences, stored_rows
 from lmgauge.scores.distributions.tile import Tile
 

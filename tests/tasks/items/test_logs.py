@@ -65,7 +65,7 @@ def test_rows_read_are_rows_written(tmp_path_factory: pytest.TempPathFactory, ro
             {},
             "3 more like it: table.jsonl, line 3 (item 'a'), table.jsonl, line 4 (item 'a')",
         ),
-        ([{"item": "a", "acc": 1}, {"item": None, "acc": 1}], {}, "line 2: has no id: name its field with --id"),
+        ([{"item": "a", "acc": 1}, {"item": None, "acc": 1}], {}, "line 2 (item ''): has no id: name its field with --id"),
         ([{"item": "a", "acc": 1}, {"item": "b"}], {}, "line 2 (item 'b'): has no score 'acc'"),
         ([{"item": "a", "acc": 1}, {"item": "b", "acc": 11}], {}, "(item 'b', acc '11'): is not from 0 to 1 (--scale)"),
         ([{"item": "a", "acc": 1}], {"scale": (2, 3)}, "is not from 2 to 3"),
@@ -100,9 +100,9 @@ def test_a_log_that_is_cut_off_and_files_of_two_programs(tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"t.jsonl:2: not valid JSON"):
         lmgauge.tasks.import_items(table, tmp_path / "run", score="acc")
     samples.write_text('{"doc_id": 0, "resps": [], "acc": 1}\n', encoding="utf-8")
-    with pytest.raises(UsageError, match=r"is of columns, and .*samples_x.jsonl of lm-evaluation-harness"):
+    with pytest.raises(UsageError, match="the files are of columns and lm-evaluation-harness"):
         lmgauge.tasks.import_items([table, samples], tmp_path / "run", score="acc")
-    with pytest.raises(UsageError, match="is named twice"):
+    with pytest.raises(InputError, match="is scored twice"):
         lmgauge.tasks.import_items([samples, samples], tmp_path / "run", score="acc")
 
 
@@ -117,8 +117,9 @@ def test_fields_by_name(tmp_path: Path) -> None:
 def test_attempts_without_a_score_are_counted(tmp_path: Path) -> None:
     run = imported(tmp_path, [{"item": "a", "acc": 1}, {"item": "b", "acc": ""}, {"item": "a", "sample": 1, "acc": "0"}])
     assert (run.item, run.score.tolist(), run.sample.tolist()) == (["a", "a"], [1.0, 0.0], [0, 1])
-    assert any("1 attempt without a score left out: " in note and "(item 'b')" in note for note in run.origin.notes)
-    assert "1 item with several scores, up to 2 each" in run.origin.notes
+    assert any(
+        "attempts without a score, left out: 1, such as " in note and "(item 'b')" in note for note in run.origin.notes
+    )
 
 
 def test_columns_of_models_and_models_of_rows(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_columns_of_models_and_models_of_rows(tmp_path: Path) -> None:
     table.write_text("a,b\n1,0\n0,0\n", encoding="utf-8")
     runs = lmgauge.tasks.import_items(table, tmp_path / "runs", score=["a", "b"])
     assert isinstance(runs, ItemRuns)
-    assert [(run.origin.model, run.origin.score, run.mean) for run in runs] == [("a", "columns", 0.5), ("b", "columns", 0.0)]
+    assert [(run.origin.model, run.origin.score, run.mean) for run in runs] == [("a", "score", 0.5), ("b", "score", 0.0)]
     assert [row["items"] for row in runs.to_rows()] == [2, 2]
     assert "items are known by the numbers of their rows" in runs[0].origin.notes[0]
     assert read_items(tmp_path / "runs" / "b").origin.model == "b"
@@ -145,5 +146,14 @@ def test_a_data_frame_and_a_json_array(tmp_path: Path) -> None:
     array.write_text('[{"item": 1, "ok": true}]', encoding="utf-8")
     assert lmgauge.tasks.import_items(array, tmp_path / "run", score="ok").to_dict()["mean"] == 1.0
     array.write_text("[1]", encoding="utf-8")
-    with pytest.raises(InputError, match=r"t.json, item 1: is not an object with the columns of a table"):
+    with pytest.raises(InputError, match=r"t.json: is not a log as columns writes it"):
         lmgauge.tasks.import_items(array, tmp_path / "run", score="ok")
+
+
+def test_odd_values_are_text_or_refused(tmp_path: Path) -> None:
+    run = imported(
+        tmp_path, [{"item": "\ud800", "acc": 1, "model": 5, "subset": [1], "prompt": "\udfff", "cluster": {"a": 1}}]
+    )
+    assert (run.item, run.subset, run.cluster, run.origin.model) == (["\ufffd"], ["[1]"], ['{"a": 1}'], "5")
+    with pytest.raises(InputError, match=r"is not a log as columns writes it \(TypeError: unhashable type: 'dict'\)"):
+        imported(tmp_path, [{"item": "a", "acc": 1, "sample": {}}])

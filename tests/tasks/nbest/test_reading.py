@@ -11,8 +11,7 @@ import pytest
 from tests.tasks.nbest import share
 
 from lmgauge.base.errors import InputError, LmgaugeError, UsageError
-from lmgauge.tasks.nbest.lists import NbestLists, is_cost
-from lmgauge.tasks.nbest.reading import read_nbest, references_of, speakers_of
+from lmgauge.tasks.nbest.reading import NbestLists, is_cost, read_nbest, references_of, speakers_of
 from lmgauge.tasks.settings import NbestReading
 
 READING = NbestReading()

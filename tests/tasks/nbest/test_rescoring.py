@@ -10,7 +10,7 @@ from tests.reference import edit_distance
 
 from lmgauge.base.errors import UsageError
 from lmgauge.tasks.metrics.error_rates import CER, WER
-from lmgauge.tasks.nbest.lists import NbestLists
+from lmgauge.tasks.nbest.reading import NbestLists
 from lmgauge.tasks.nbest.rescoring import ScoredLists, count_errors, extremes, rates_of, tune_weights, weights_of
 
 LISTS = NbestLists.of_hypotheses(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
 from lmgauge.evaluation.audit.checks import Check, counted, judge
 from lmgauge.evaluation.audit.subject import Rows
 from lmgauge.scores import OF_NO_TEXT, OOV, SPELLED, TOKEN
+from lmgauge.scores.spans import byte_level, byte_named
 
 CLEAR_SHARE = 0.9
 """A reading that fits this share of the tokens is the right one, and the other tokens are wrong."""
@@ -20,7 +20,6 @@ CLEAR_SHARE = 0.9
 _FEW = 3  # rows that may spell their bytes by chance, moved by one
 _SIGN = "\ufffd".encode()  # what programs show for bytes that are not text
 _LONGEST_ACROSS = 64  # bytes of given text that a token across its end is looked for in
-_BYTE_NAME = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
 @dataclass(frozen=True)
@@ -78,12 +77,6 @@ def _pieces(rows: Rows) -> list[bytes]:
     return [rows.text[start:end] for start, end in zip([0, *ends][: len(ends)], ends, strict=True)]
 
 
-def byte_named(token: str) -> int | None:
-    """Return the byte that a token such as `<0x0A>` names; None if it names none."""
-    match = _BYTE_NAME.fullmatch(token)
-    return int(match[1], 16) if match else None
-
-
 def _encoded(token: str) -> bytes:
     return token.encode(errors="replace")
 
@@ -91,19 +84,6 @@ def _encoded(token: str) -> bytes:
 def _named(token: str) -> bytes | None:
     value = byte_named(token)
     return None if value is None else bytes([value])
-
-
-@cache
-def _byte_alphabet() -> dict[str, int]:
-    # Byte that each character of a byte-level piece stands for (Radford et al. 2019, `bytes_to_unicode`).
-    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + i): byte for i, byte in enumerate(others)}
-
-
-def _byte_level(token: str) -> bytes | None:
-    values = [_byte_alphabet().get(character, -1) for character in token]
-    return None if -1 in values else bytes(values)
 
 
 def _metaspace(token: str) -> bytes:
@@ -150,7 +130,7 @@ READINGS = {
     "byte": Reading("bytes", _named, lambda p, own: _is_byte(p) and p == own, _is_byte, operator.not_),
     "word": Reading("words", _encoded, _is_word, _is_one_word, _is_white),
     "piece": Reading("plain pieces", _encoded, _is_shown, bool, _is_blank),
-    "byte-level": Reading("byte-level subwords", _byte_level, operator.eq, bool, _is_blank, shared=True),
+    "byte-level": Reading("byte-level subwords", byte_level, operator.eq, bool, _is_blank, shared=True),
     "metaspace": Reading(
         "subwords with U+2581 for spaces", _metaspace, operator.eq, bool, _is_blank, shared=True, begin=b" "
     ),

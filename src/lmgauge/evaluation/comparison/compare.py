@@ -175,6 +175,9 @@ class PairSums:
         self.segments.add_segments(block, gains, whole)
 
 
+_Sums = float | Floats  # of a text, or by the size of each figure
+
+
 def _by_segment(ranges: Ranges, values: Floats, segments: int) -> Floats:
     # Sums over the ranges of each segment.
     return np.asarray(np.bincount(ranges.segment, values, segments), np.float64)
@@ -216,10 +219,10 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float, plan: float
     lead = next((spreads[figure] for figure in (*figures, *COMPARED) if spreads[figure] is not None), None)
     tested = None if zeros.any() else lead
     exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(sums.zeros, sums.totals, strict=True)]
-    totals = sizes.sum(axis=0)
+    figured: tuple[Sequence[_Sums], _Sums, Floats] = (exact, change, sizes.sum(axis=0))
     if sample is not None:
-        exact, change, totals = list(sample.nats), sample.change, sample.sizes
-    differences = tuple(_differences(figures, exact, change, totals, {} if zeros.any() else spreads))
+        figured = sample.rates, sample.change, sample.sizes
+    differences = tuple(_differences(figures, *figured, {} if zeros.any() else spreads))
     without_zeros: tuple[Difference, ...] = ()
     if zeros.any():
         finite, apart = [math.fsum(nats[used]) for nats in paired.nats], exact_sum((paired.nats[0] - paired.nats[1])[used])
@@ -278,17 +281,18 @@ def _shows(figure: Figure, part: str, verdicts: Sequence[Verdict]) -> bool:
 
 
 def _differences(
-    figures: Sequence[Figure], nats: Sequence[float], change: float, totals: Floats, spreads: Mapping[Figure, Spread | None]
+    figures: Sequence[Figure], nats: Sequence[_Sums], change: _Sums, totals: Floats, spreads: Mapping[Figure, Spread | None]
 ) -> Iterator[Difference]:
     # Figures of two sums of log-probabilities, and how far they are apart: `change` nats, if they are finite.
-    for figure, size in zip(COMPARED, totals.tolist(), strict=True):
+    columns = (column.tolist() for column in np.broadcast_arrays(totals, change, *nats))
+    for figure, size, apart, *parts in zip(COMPARED, *columns, strict=True):
         if not size or figure not in figures:
             continue
-        first, second = (-part / size for part in nats)
+        first, second = (-part / size for part in parts)
         a, b = (nats_to_scale(value, figure.scale) for value in (first, second))
         to_difference = partial(difference_to_scale, scale=figure.scale)
         # Two infinite figures are not apart.
-        apart = change / size if math.isfinite(second - first) else 0.0 if first == second else second - first
+        apart = apart / size if math.isfinite(second - first) else 0.0 if first == second else second - first
         over = spreads.get(figure)
         interval = None if over is None else over.interval().mapped(to_difference)
         yield Difference(figure.name, a, b, to_difference(apart), interval)

@@ -13,7 +13,7 @@ from lmgauge.base.progress import say_progress
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate
 from lmgauge.evaluation.diagnosis.compressors import Baseline, Baselines, in_order
-from lmgauge.evaluation.diagnosis.costs import RankSums, TokenCosts, UnseenWords, spelling_costs
+from lmgauge.evaluation.diagnosis.costs import TokenCosts, UnseenWords, spelling_costs
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.event_sums import EventSums
@@ -121,7 +121,7 @@ class _Reading:
         self.spans = True
         self.long_runs = _LongRuns()
         self.cuts = Cuts(corpus, training, len(evaluation.events_by_matched_order), self.long_runs.add)
-        self.tokens, self.unseen, self.ranks = TokenCosts(), UnseenWords(), RankSums()
+        self.tokens, self.unseen = TokenCosts(), UnseenWords()
         self.spelling = EventSums()
         self.worst, self.impossible, self.segments = (ExampleHeap(self.examples) for _ in range(3))
         self.bits_per_byte = finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
@@ -141,7 +141,6 @@ class _Reading:
         self.tokens.add(table)
         if SPELLING in table.extra:
             self.spelling.add(table)
-        self.ranks.add(table)
         if "slices" in self.only:
             size = range_sizes(block, ranges)[:, 0] if block is not None and self.spans else ranges.events[0]
             cuts = self.cuts.of_events(block, table, ranges, spans=self.spans)
@@ -204,7 +203,6 @@ class _Reading:
             unseen_words=self.unseen.most(self.examples),
             unseen_types=len(self.unseen) + self.unseen.forgotten,
             calibration=calibration,
-            ranks=self.ranks.finish(),
             notes=tuple(self._notes(slices, calibration)),
             spelling=spelling_costs(self.spelling),
         )

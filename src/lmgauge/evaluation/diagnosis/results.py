@@ -9,7 +9,7 @@ from typing import Any
 from lmgauge.base.result_list import Tabled
 from lmgauge.evaluation.diagnosis.calibration import Calibration
 from lmgauge.evaluation.diagnosis.compressors import Baseline
-from lmgauge.evaluation.diagnosis.costs import RankStatistics, SpellingCosts, TokenCost, UnseenWord
+from lmgauge.evaluation.diagnosis.costs import SpellingCosts, TokenCost, UnseenWord
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
@@ -34,7 +34,6 @@ class Diagnosis(Tabled):
         unseen_types: how many different ones there are; an upper bound where there are too many to keep, as one that was
             forgotten and is met again counts twice.
         calibration: of the model's distributions; None without the model.
-        ranks: of the true tokens, where the table has columns for it.
         notes: what a reader should know.
         spelling: what unseen words and white space cost, of a model that spells and predicts them; None of any other.
 
@@ -59,7 +58,6 @@ class Diagnosis(Tabled):
     unseen_words: tuple[UnseenWord, ...]
     unseen_types: int
     calibration: Calibration | None
-    ranks: RankStatistics | None
     notes: tuple[str, ...]
     spelling: SpellingCosts | None = None
 

@@ -36,9 +36,8 @@ from lmgauge.evaluation.divergence.storage_bounds import storage_of
 from lmgauge.evaluation.options import DivergenceSettings, StoringSettings
 from lmgauge.scores import ScoreBatch
 from lmgauge.scores.distributions.blocks import Events, distributions_of
-from lmgauge.scores.distributions.pairs import Divergences
 from lmgauge.scores.distributions.reduce import joined, no_events, reduce_pair
-from lmgauge.scores.distributions.reductions import Columns
+from lmgauge.scores.distributions.reductions import Columns, Divergences
 from lmgauge.scores.distributions.stored_rows import LastLayer, StoredDivergences, StoredRows, possible_tokens, stored_rows
 from lmgauge.scores.distributions.tile import Tile
 from lmgauge.text.documents import Corpus

@@ -16,8 +16,17 @@ from lmgauge.base.result_list import Tabled, pandas_module, plain_values
 from lmgauge.base.version import NUMBERS_VERSION
 from lmgauge.evaluation.options import with_kept
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.words.merging import BOUNDARY, ENTROPY, Merged, Units, WordFrequencies, merge, strings_of, words_of
-from lmgauge.evaluation.words.regions import Regions
+from lmgauge.evaluation.words.merging import (
+    BOUNDARY,
+    ENTROPY,
+    Merged,
+    Regions,
+    Units,
+    WordFrequencies,
+    merge,
+    strings_of,
+    words_of,
+)
 from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import ScoreBatch

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.files import digest
-from lmgauge.text.conversations import REASONING, Conversation, Turn
+from lmgauge.text.readers import REASONING, Conversation, Turn
 
 Place = tuple[int, int]  # of a content in a rendering: its first character, and the one behind it
 _SET_HERE = {"messages", "tools", "documents", "add_generation_prompt"}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from lmgauge.models.network.torch.journal import Journal
+    from lmgauge.models.network.torch.engine import Journal
 
 Progress = Callable[[int], None]
 

@@ -21,8 +21,8 @@ from lmgauge.scores import ALTERED, EOS_KIND, FRAMING, OOV, TOKEN, GivenTokens, 
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.distributions.blocks import BlockDistributions
 from lmgauge.scores.distributions.tile import LOWEST, Tile, ready
-from lmgauge.text.conversations import Turn
 from lmgauge.text.encoding import encode
+from lmgauge.text.readers import Turn
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Cut, Tokenizer
 from lmgauge.text.vocabulary import EOS, UNK

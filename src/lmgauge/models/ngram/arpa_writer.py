@@ -17,11 +17,13 @@ from lmgauge.base.files import writing
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.text.tokens import Tokenizer
+    from lmgauge.text.vocabulary import Vocabulary
 
 ESCAPED = {chr(c): f"<0x{c:02X}>" for c in (9, 10, 11, 12, 13, 32)}
 _IS_SPACE = np.isin(np.arange(256), [ord(c) for c in ESCAPED])
 _WRITE_ROWS = 1 << 18
-_Strings = tuple[NDArray[np.int64], NDArray[np.uint8]]
+Strings = tuple[NDArray[np.int64], NDArray[np.uint8]]
 
 
 def write_arpa(model: NgramModel, path: str | Path) -> None:
@@ -70,7 +72,7 @@ def check_arpa_form(model: NgramModel) -> None:
 
 def _write(model: NgramModel, file: IO[bytes]) -> None:
     tables, vocabulary = model.tables, model.vocabulary
-    strings = printable(model)
+    strings = printable(vocabulary, model.tokenizer)
     first = 1 if vocabulary.closed else 0  # a closed vocabulary has no <unk>
     counts = [len(vocabulary) - first, *tables.types()[1:]]
     header = "\\data\\\n" + "".join(f"ngram {k}={n}\n" for k, n in enumerate(counts, 1))
@@ -101,7 +103,7 @@ def _write_rows(
     probability: NDArray[np.float64],
     backoff: NDArray[np.float64],
     words: NDArray[np.uint32],
-    strings: _Strings,
+    strings: Strings,
 ) -> None:
     for begin in range(0, len(probability), _WRITE_ROWS):
         rows = slice(begin, begin + _WRITE_ROWS)
@@ -109,16 +111,15 @@ def _write_rows(
         file.write(_native.format_arpa_lines(probability[rows], backoff[rows], flat, words.shape[1], *strings))
 
 
-def printable(model: NgramModel) -> _Strings:
-    """Return the vocabulary's strings as they can stand between blanks."""
+def printable(vocabulary: Vocabulary, tokenizer: Tokenizer, what: str = "an ARPA file") -> Strings:
+    """Return the strings of a vocabulary as they can stand between blanks."""
     # Where each starts, int64 [n + 1], and their bytes.
-    vocabulary = model.vocabulary
-    if model.tokenizer.unit not in ("character", "byte"):
+    if tokenizer.unit not in ("character", "byte"):
         spaces = np.flatnonzero(_IS_SPACE[vocabulary.bytes[: vocabulary.offsets[-1]]])
         if len(spaces):
             token = vocabulary.token(int(np.searchsorted(vocabulary.offsets, spaces[0], side="right")) - 1)
-            raise UsageError(f"the token {token!r} contains white space, which separates columns in an ARPA file")
-    if model.tokenizer.unit != "character" or not any(c in vocabulary for c in ESCAPED):
+            raise UsageError(f"the token {token!r} contains white space, which separates columns in {what}")
+    if tokenizer.unit != "character" or not any(c in vocabulary for c in ESCAPED):
         return vocabulary.offsets, vocabulary.bytes
     strings = [ESCAPED.get(token, token).encode() for token in vocabulary.tokens]
     offsets = np.concatenate(([0], np.cumsum([len(s) for s in strings]))).astype(np.int64)

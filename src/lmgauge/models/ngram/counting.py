@@ -43,10 +43,13 @@ class Counted:
     orders: dict[int, Counts]
 
 
-def count_text(engine: Engine, shape: Shape, expected: list[int], ids: list[Stored]) -> tuple[list[Counted], Links]:
+def count_text(engine: Engine, shape: Shape, types: list[int], ids: list[Stored]) -> tuple[list[Counted], Links]:
     """Count the n-grams of a text in partitions, and let them ask for their suffixes."""
-    # expected: about how many n-grams of order 2, 3, ... a partition has; ids: of each chunk.
-
+    # types: about how many n-grams of order 2, 3, ... there are; ids: of each chunk.
+    if shape.order == 1:
+        return [], Links(shape, ids, [], {})
+    # Dealing by hash is even: 2 % more than the mean is seldom passed, and a table that is too small grows.
+    expected = [int(1.02 * n / shape.partitions) + 64 for n in types]
     # the largest table first, so that its memory is free for the columns of the others
     orders = {k: Counts(NEW, NEW, NEW) for k in reversed(shape.orders)}
     makes = Counted([(NEW, NEW)] * (shape.chunks if shape.linked else 0), orders)

@@ -11,8 +11,17 @@ from numpy.typing import NDArray
 from lmgauge.models.ngram.full_distribution import Contexts, WholeDistributions
 from lmgauge.scores import ScoreBatch
 from lmgauge.scores.distributions.blocks import BatchDistributions, BlockDistributions
-from lmgauge.scores.distributions.pairs import KullbackLeibler
-from lmgauge.scores.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
+from lmgauge.scores.distributions.reductions import (
+    Columns,
+    Entropy,
+    KullbackLeibler,
+    Mass,
+    Moments,
+    PairReduction,
+    Rank,
+    Reduction,
+    TopK,
+)
 from lmgauge.scores.distributions.tile import Tile
 
 

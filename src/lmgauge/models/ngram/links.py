@@ -54,6 +54,8 @@ class Grams:
 class Links:
     """The text, and the requests of its n-grams for their suffixes, which are answered along the same way."""
 
+    # N-grams that were counted elsewhere have no text: they are one partition with one chunk, which has no ids.
+
     shape: Shape
     ids: list[Stored]  # of each chunk: uint32 [1 + tokens + order], with the token before and those behind it
     fresh: list[Stored]  # of each chunk: uint8 [tokens], the smallest order that is new where a window begins
@@ -69,6 +71,8 @@ class Links:
         # asked; back, what they say goes to the shorter one that was asked for. Nobody asks where nothing is linked.
         if not self.shape.linked:
             return [[] for _ in values]
+        if not self.ids:  # one partition, in which n-grams ask in the order of their rows: an answer is in its place
+            return values
         target = k if back else k + 1
         takes = [
             (self.shape.order, k, back, ids, fresh, [own[c] for own in values])

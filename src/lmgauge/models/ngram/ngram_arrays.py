@@ -51,6 +51,16 @@ def make_keys(parents: NDArray[np.integer[Any]], words: NDArray[np.integer[Any]]
     return (parents.astype(np.uint64) << np.uint64(32)) | words.astype(np.uint64)
 
 
+def find_rows(
+    keys: NDArray[np.uint64], parents: NDArray[np.integer[Any]], words: NDArray[np.integer[Any]]
+) -> NDArray[np.int64]:
+    """Return the rows of n-grams among those with rising keys, int64 [n]; -1 for those that are not there."""
+    # find_rows(make_keys([1, 5], [2, 7]), [5, 6], [7, 7]) -> [1, -1]
+    wanted = make_keys(parents, words)
+    rows = np.searchsorted(keys, wanted)
+    return np.where(np.append(keys, ~np.uint64(0))[rows] == wanted, rows, -1)
+
+
 def levels_of(tables: NgramTables) -> list[Level]:
     """Return the n-grams of tables, a level for each order from 2."""
     levels: list[Level] = []
@@ -90,12 +100,15 @@ def tables_of(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> NgramTa
     return NgramTables(unigrams, builder.tables)
 
 
-def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[NDArray[np.float32], list[Level]]:
+def reweighted(
+    unigrams: NDArray[np.float32], levels: Sequence[Level], *, fill: bool = False
+) -> tuple[NDArray[np.float32], list[Level]]:
     """Return the same n-grams with the back-off weights that make every distribution sum to one."""
     #     weight(h) = (1 - sum of p(w|h) over the words listed after h) / (1 - sum of p(w|h') over the same words)
     # and with the probability of each blank that follows from them. Where hardly anything can follow but what is listed, or
     # hardly anything is left for it, rounding alone would decide: there the weight stays.
-    # unigrams: float32 [vocabulary, 2]; their probabilities stay.
+    # unigrams: float32 [vocabulary, 2]; their probabilities stay. fill: n-grams went whose mass is in no shorter one any
+    # more; where a context lists all that there is, what it lists is then divided by its sum.
     probabilities, weights = unigrams[:, 0].astype(np.float64), unigrams[:, 1].astype(np.float64)
     total = float(np.sum(probabilities))
     renewed: list[Level] = []
@@ -105,6 +118,10 @@ def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[
         own = level.probabilities.astype(np.float32).astype(np.float64)
         lower = probabilities[level.suffixes]
         sums, lower_sums = (sums_of_contexts(level, values, len(weights)) for values in (own, lower))
+        if fill:
+            full = (total - lower_sums <= SMALLEST_SHARE) & (sums > 0)
+            own = own / np.where(full, sums, 1.0)[level.parents]
+            weights = np.where(full, weights, 0.0)
         weights = weights_for(1.0 - sums, total - lower_sums, weights)
         probabilities = np.where(level.listed, own, backed_off(weights[level.parents], lower))
         if renewed:

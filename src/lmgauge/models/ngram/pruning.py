@@ -10,6 +10,18 @@ probability the model gives the history, the relative entropy between the two mo
 the perplexity. An n-gram stays as long as a longer one that begins with it, so what counts for it is the largest loss among
 its own and theirs. A threshold keeps what has at least that loss, so a lower threshold never drops more, and a size is met
 exactly: the n-grams with the largest losses stay.
+
+Or what goes are the n-grams of words outside a vocabulary. Those that stay keep their probabilities and back-off weights
+a(h): the mass of the words that go is that of `<unk>`, which stands for them from now on. With U the words that go and
+`<unk>` itself, and h of words that stay,
+
+    p'(<unk>|h) = sum of p(w|h) over U
+                = sum of p(w|h) over those of U listed after h + a(h) (p'(<unk>|h') - sum of p(w|h') over the same)
+
+KenLM's `filter` gives texts of words that stay the same numbers, but no distribution. Say p(cat) = 0.5, p(dog) = 0.3,
+p(<unk>) = 0.2, p(cat|the) = 0.6, p(dog|the) = 0.3, a(the) = 0.5. Without `dog`, p'(<unk>) = 0.5, and p'(<unk>|the) = 0.3 +
+0.5 (0.5 - 0.3) = 0.4. Renormalized, as by SRILM's `-limit-vocab -renorm`, the words that stay share the mass: back-off
+weights are renewed; single words, and contexts that list every word, are divided by their sum.
 """
 
 from __future__ import annotations
@@ -34,10 +46,12 @@ from lmgauge.models.ngram.ngram_arrays import (
     sums_of_contexts,
     tables_of,
 )
-from lmgauge.text.vocabulary import BOS
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, restrict
 
 if TYPE_CHECKING:
     from lmgauge.models.combined.spelling.model import SpelledModel
+
+_Rows = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,12 +60,14 @@ class PrunedModel(Displayable):
 
     Attributes:
         model: the smaller model, one like any other; spelled if the one before was.
-        threshold: n-grams with a smaller loss went, as a relative rise of the perplexity.
+        threshold: n-grams with a smaller loss went, as a relative rise of the perplexity; None where those of other words
+            did.
         ngrams_before: n-grams of order 1, 2, ... before.
         ngrams: n-grams of order 1, 2, ... after.
         perplexity_before: of the model before, on the text; None without a text.
         perplexity: of the smaller model, on the same text.
         events: of the text.
+        note: what went, in words.
 
     Example:
         >>> import lmgauge
@@ -62,12 +78,13 @@ class PrunedModel(Displayable):
     """
 
     model: NgramModel | SpelledModel = field(repr=False)
-    threshold: float
+    threshold: float | None
     ngrams_before: tuple[int, ...]
     ngrams: tuple[int, ...]
     perplexity_before: float | None = None
     perplexity: float | None = None
     events: int = 0
+    note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as `lmgauge prune --json` prints them, without the model."""
@@ -88,9 +105,7 @@ def prune_model(model: NgramModel, threshold: float | None = None, *, size: int 
     # the model any more, and has the probability that backing off gives it.
     # size: how many n-grams stay, unigrams included, instead: exactly this many, or all if there are no more. Of those with
     # the same loss, shorter ones stay, then those whose words come first in the vocabulary.
-    model = model.listed()
-    if model.tables.full_context:
-        raise UsageError(f"{model.label} does not back off to shorter n-grams, so none can be dropped")
+    model = _backing_off(model)
     levels = levels_of(model.tables)
     losses = _losses(model.tables.unigrams.astype(np.float64), levels)
     if threshold is None:
@@ -106,6 +121,78 @@ def prune_model(model: NgramModel, threshold: float | None = None, *, size: int 
         replace(model.settings, prune=threshold),
         replace(model.record, notes=(*model.record.notes, pruning_note(threshold, dropped))),
     )
+
+
+def _backing_off(model: NgramModel) -> NgramModel:
+    model = model.listed()
+    if model.tables.full_context:
+        raise UsageError(f"{model.label} does not back off to shorter n-grams, so none can be dropped")
+    return model
+
+
+def limit_vocabulary(model: NgramModel, words: Sequence[str], *, renormalize: bool = False) -> NgramModel:
+    """Return the model with these of its words alone: `<unk>` takes what the others had, or those that stay share it."""
+    model, old = _backing_off(model), model.vocabulary
+    stays = np.isin(np.arange(len(old)), [UNK, BOS, EOS, *old.ids(words)])
+    known = np.count_nonzero(stays) - len(SPECIAL_TOKENS)
+    if not known:
+        raise UsageError(f"none of the {len(words):,} words of the list is a word of {model.label}")
+    if old.closed and not renormalize:
+        raise UsageError(f"{model.label} has no <unk>, which would take the mass of the words that go: renormalize")
+    unigrams, levels = model.tables.unigrams.astype(np.float64), levels_of(model.tables)
+    gone = unigrams[~stays, 0].sum()
+    levels = _of_words(levels, stays, None if renormalize else unigrams)
+    if renormalize:
+        unigrams[:, 0] /= unigrams[stays, 0].sum()
+    else:
+        unigrams[UNK, 0] += gone
+    vocabulary, new_ids = restrict(old, stays.astype(np.int64))
+    levels = [replace(level, words=new_ids[level.words]) for level in levels]
+    if levels:
+        levels[0] = replace(levels[0], parents=new_ids[levels[0].parents], suffixes=levels[0].words)
+    rest = unigrams[stays].astype(np.float32)
+    if renormalize:
+        rest, levels = reweighted(rest, levels, fill=True)
+    note = f"{known:,} of {len(words):,} words of a list stay, {np.sum(~stays):,} of probability {gone:.4g} went: "
+    note += "those that stay share it" if renormalize else "they are <unk> now"
+    record = replace(model.record, notes=(*model.record.notes, note))
+    return NgramModel(tables_of(rest, levels), vocabulary, model.tokenizer, model.settings, record)
+
+
+def _of_words(levels: Sequence[Level], stays: NDArray[np.bool_], unigrams: Floats | None) -> list[Level]:
+    # The n-grams of words that stay, and given the unigrams one of `<unk>` after each context that lists some of U.
+    fresh, listed, contexts = list[Level](), list[NDArray[np.bool_]](), stays
+    if unigrams is not None:
+        lower, weights = unigrams[:, 0], unigrams[:, 1]
+        shorter: _Rows = np.full(len(stays), UNK)  # of each context h the row of (h', <unk>), and p'(<unk>|h')
+        mass = np.full(len(stays), lower[~stays].sum() + lower[UNK])
+    for level in levels:
+        known = contexts[level.parents] & stays[level.words]
+        keeps = known & level.listed
+        if unigrams is not None:
+            rows = np.flatnonzero(contexts[level.parents] & (~stays[level.words] | (level.words == UNK)))
+            parents, values = level.parents, (level.probabilities, lower[level.suffixes], level.listed)
+            own, below, is_listed = (np.bincount(parents[rows], column[rows], len(contexts)) for column in values)
+            mass = np.maximum(own + weights * (mass - below), 0.0)
+            # One of them stands for all: that of `<unk>` where it is there, as longer n-grams may begin with it.
+            one: _Rows = np.full(len(contexts), -1)
+            for these in (rows, rows[level.words[rows] == UNK]):
+                one[parents[these]] = these
+            is_one = np.isin(np.arange(len(level)), one)
+            keeps = np.where(is_one, is_listed[parents] > 0, keeps & (level.words != UNK))
+            lower, weights, mass_of, suffixes = level.probabilities, level.weights, mass[parents], shorter[parents]
+            mass, shorter = mass[level.suffixes], one[level.suffixes]
+            level = replace(
+                level,
+                words=np.where(is_one, UNK, level.words),
+                suffixes=np.where(is_one, suffixes, level.suffixes),
+                probabilities=np.where(is_one, mass_of, level.probabilities),
+                weights=np.where(known, level.weights, 1.0),
+            )
+        fresh.append(level)
+        listed.append(keeps)
+        contexts = known  # the n-grams of this level are the contexts of the next
+    return chosen(fresh, listed)
 
 
 def _largest(

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.threads import map_beside
+from lmgauge.models.ngram.counting import Counted
 from lmgauge.models.ngram.discounts import Discounts
+from lmgauge.models.ngram.links import Links
 from lmgauge.models.ngram.settings import NgramTrainingSettings, TrainingRecord
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
@@ -95,27 +97,31 @@ class TextReader:
 
     def fit(self) -> FittedVocabulary:
         """Return the vocabulary with rare words left out."""
-        settings, vocabulary = self.settings, self._vocabulary
+        vocabulary = self._vocabulary
         if isinstance(vocabulary, VocabularyBuilder):
-            vocabulary = vocabulary.finish(closed=settings.vocabulary == "closed")
+            vocabulary = vocabulary.finish(closed=self.settings.vocabulary == "closed")
         counts = np.zeros(len(vocabulary), np.int64)
         counts[: len(self._counts)] = self._counts
-        new_ids = None
-        if settings.min_count != 1 or settings.vocab_size is not None:
-            vocabulary, new_ids = restrict(vocabulary, counts, min_count=settings.min_count, size=settings.vocab_size)
-            before, counts = counts, np.zeros(len(vocabulary), np.int64)
-            # counts [0, 1, 3, 2, 1], new_ids [0, 1, 2, 3, 0] -> [1, 1, 3, 2]: the word left out counts as `<unk>`.
-            np.add.at(counts, new_ids, before)
-        if vocabulary.closed and counts[UNK]:
-            raise UsageError(
-                "a closed vocabulary must hold every word of the training text; use an open one, where the others are <unk>"
-            )
-        fitted = FittedVocabulary(vocabulary, counts, new_ids)
-        if not fitted.number_of_events:
-            raise InputError(
-                "the training text has no words, and --no-eos leaves out the line ends: there is nothing to count"
-            )
-        return fitted
+        return fit_vocabulary(self.settings, vocabulary, counts)
+
+
+def fit_vocabulary(settings: NgramTrainingSettings, vocabulary: Vocabulary, counts: NDArray[np.int64]) -> FittedVocabulary:
+    """Return a vocabulary with rare words left out."""
+    # counts: int64 [vocabulary], occurrences of each word.
+    new_ids = None
+    if settings.min_count != 1 or settings.vocab_size is not None:
+        vocabulary, new_ids = restrict(vocabulary, counts, min_count=settings.min_count, size=settings.vocab_size)
+        before, counts = counts, np.zeros(len(vocabulary), np.int64)
+        # counts [0, 1, 3, 2, 1], new_ids [0, 1, 2, 3, 0] -> [1, 1, 3, 2]: the word left out counts as `<unk>`.
+        np.add.at(counts, new_ids, before)
+    if vocabulary.closed and counts[UNK]:
+        raise UsageError(
+            "a closed vocabulary must hold every word of the training text; use an open one, where the others are <unk>"
+        )
+    fitted = FittedVocabulary(vocabulary, counts, new_ids)
+    if not fitted.number_of_events:
+        raise InputError("the training text has no words, and --no-eos leaves out the line ends: there is nothing to count")
+    return fitted
 
 
 _SKETCH_BITS = 14
@@ -169,6 +175,7 @@ class ReadText:
     types: list[int]  # n-grams of order 2, 3, ..., about
     ids: list[Stored]  # of each chunk, see `ChunkWriter`
     chunk: int  # tokens in each chunk but the last
+    counted: tuple[list[Counted], Links] | None = None  # where counts of n-grams were read, and no text
 
 
 def read_text(

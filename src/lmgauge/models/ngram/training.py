@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -38,12 +38,12 @@ from lmgauge.base.memory import format_bytes, resident_bytes
 from lmgauge.base.progress import listening
 from lmgauge.base.threads import thread_count
 from lmgauge.models.ngram.adjusted_counts import adjust_counts
-from lmgauge.models.ngram.counting import Counted, count_text
+from lmgauge.models.ngram.counting import count_text
 from lmgauge.models.ngram.discounts import estimate_discounts
 from lmgauge.models.ngram.interpolation import estimate
 from lmgauge.models.ngram.kenlm.form import KenlmForm
 from lmgauge.models.ngram.limits import MemoryLimits, TrainingResources
-from lmgauge.models.ngram.links import Links, Shape
+from lmgauge.models.ngram.links import Shape
 from lmgauge.models.ngram.memory_needs import (
     CHUNKS_SHARE,
     TextSize,
@@ -80,11 +80,12 @@ def train_ngram(
     threads: int | None = None,
     listed: bool = False,
     progress: Progress = lambda stage: None,
-) -> NgramModel:
+    finish: Callable[..., Any] | None = None,
+) -> Any:
     """Train a model on a text in memory."""
     # corpus: the text, read once; each segment is a sentence; threads: how many threads share the work; the model does not
     # depend on it; listed: True if its n-grams are then listed to write the file of another program: memory must be enough
-    # for it.
+    # for it; finish: what is done in place of `train_partitions` with the text when it is read.
     engine = Engine(thread_count(threads))
     with listening(progress):
         text = read_text(engine, settings, corpus, _CHUNK, threads=engine.workers, progress=progress, check=check_reading)
@@ -95,7 +96,7 @@ def train_ngram(
         size = TextSize(tokens, len(vocabulary), vocabulary_bytes, text.types, *cut, listed=listed)
         needed = check_training(settings, size)
         progress(f"counting n-grams of {text.fitted.number_of_events:,} events: {needed}")
-        return train_partitions(engine, settings, text, None, partitions=partitions, memory=ALL_MEMORY)
+        return (finish or train_partitions)(engine, settings, text, None, partitions=partitions, memory=ALL_MEMORY)
 
 
 # -- in memory, or within a part of it ----------------------------------------------------------------------------------
@@ -119,7 +120,9 @@ def train_or_within(
     too_large = None
     if output is None or not resources.asked:
         try:
-            model = train_ngram(settings, corpus, threads=threads, listed=resources.writes_file, progress=progress)
+            model: NgramModel = train_ngram(
+                settings, corpus, threads=threads, listed=resources.writes_file, progress=progress
+            )
         except NotEnoughMemoryError as error:
             too_large = error
         else:
@@ -137,7 +140,8 @@ def train_or_within(
     refuse_replacing({"-o": output, "--temp": work}, sources)
     limits = limits if written is None else replace(limits, model=output)
     with nullcontext() if scratch else _naming_work(work, limits.memory):
-        return train_within(settings, corpus, written or output, limits, threads=threads, progress=progress)
+        trained: NgramModel = train_within(settings, corpus, written or output, limits, threads=threads, progress=progress)
+        return trained
 
 
 def _refusal(corpus: Corpus, resources: TrainingResources) -> str:
@@ -192,17 +196,19 @@ def train_within(
     *,
     threads: int | None = None,
     progress: Progress = lambda stage: None,
-) -> NgramModel:
+    finish: Callable[..., Any] | None = None,
+) -> Any:
     """Train a model within a given memory, and write its folder: the model that `train_ngram` makes, to the bit."""
-    # corpus: the text, read once; each segment is a sentence.
-    refuse_other_folder(output, is_ours=is_ngram_folder)
+    # corpus: the text, read once; each segment is a sentence; finish: see `train_ngram`.
+    if finish is None:
+        refuse_other_folder(output, is_ours=is_ngram_folder)
     # A program that trains may hold other things; the memory asked for is of training.
     before = max(0, resident_bytes() - _PROCESS_BYTES)  # of whatever else the program does
     with listening(progress), _open_engine(limits, output, _described(settings, corpus)) as engine:
         chunk = tokens_of_chunk(limits.memory // limits.workers)
         text = read_text(engine, settings, corpus, chunk, threads=thread_count(threads), progress=progress)
         plan = engine.once("plan", _Plan, lambda: _planned(settings, text, limits, before))
-        return train_partitions(engine, settings, text, output, **vars(plan))
+        return (finish or train_partitions)(engine, settings, text, output, **vars(plan))
 
 
 def train_partitions(
@@ -211,11 +217,7 @@ def train_partitions(
     """Train on a text that was read, on any engine; the model is written to a folder, or in memory without one."""
     fitted, order = text.fitted, settings.order
     shape = Shape(order, partitions, len(text.ids), len(fitted.vocabulary), order > 2 and not settings.additive)
-    counted, links = list[Counted](), Links(shape, text.ids, [], {})
-    if order > 1:
-        # Dealing by hash is even: 2 % more than the mean is seldom passed, and a table that is too small grows.
-        expected = [int(1.02 * n / partitions) + 64 for n in text.types]
-        counted, links = count_text(engine, shape, expected, text.ids)
+    counted, links = text.counted or count_text(engine, shape, text.types, text.ids)
     counts = fitted.counts.copy()
     counts[BOS] = 0
     continuation = settings.kind in CONTINUATION
@@ -288,7 +290,7 @@ def _planned(settings: NgramTrainingSettings, text: ReadText, limits: MemoryLimi
 @contextmanager
 def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> Iterator[Engine]:
     # What runs the tasks; what is in a folder is removed if the block came to its end.
-    from lmgauge.work.folder_engine import FolderEngine
+    from lmgauge.work.engine import FolderEngine
 
     folder = limits.work_folder(output)
     with FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume) as engine:

@@ -15,7 +15,7 @@ from lmgauge.text.documents import Corpus
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
 from lmgauge.text.normalizers import NormalizingTokenizer
 from lmgauge.text.tokenizers import make_tokenizer
-from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer
+from lmgauge.text.tokens import BYTES_BY_NAME, TOKENIZER_FILE, Tokenizer
 from lmgauge.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 SUBWORDS = ("bpe", "unigram")
@@ -97,7 +97,7 @@ def train_subwords(kind: str, size: int, texts: Corpus) -> bytes:
 def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
     """Return the vocabulary that a tokenizer brings: all its subwords, or all bytes; None where the text decides."""
     if tokenizer.unit == "byte":
-        return Vocabulary.from_tokens([f"<0x{value:02X}>" for value in range(256)])
+        return Vocabulary.from_tokens([*BYTES_BY_NAME])
     return Vocabulary.from_tokens(tokenizer.strings[3:]) if isinstance(tokenizer, HuggingFaceTokenizer) else None
 
 

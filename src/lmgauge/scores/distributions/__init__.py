@@ -15,9 +15,18 @@ times the whole vocabulary, and what it returns is all that stays.
 May import `text`, `scores`, `numerics` and what every room may; models import it, and so does what reads them.
 """
 
-from lmgauge.scores.distributions.pairs import Divergences, KullbackLeibler
 from lmgauge.scores.distributions.reduce import reduce, reduce_pair
-from lmgauge.scores.distributions.reductions import Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
+from lmgauge.scores.distributions.reductions import (
+    Divergences,
+    Entropy,
+    KullbackLeibler,
+    Mass,
+    Moments,
+    PairReduction,
+    Rank,
+    Reduction,
+    TopK,
+)
 from lmgauge.scores.distributions.tile import Tile
 
 __all__ = [

@@ -40,8 +40,7 @@ from numpy.typing import NDArray
 
 from lmgauge.base.choices import DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP, StoredType
 from lmgauge.numerics.units import LN_2
-from lmgauge.scores.distributions.pairs import FIGURES, Floats, best_tokens
-from lmgauge.scores.distributions.reductions import largest
+from lmgauge.scores.distributions.reductions import FIGURES, Floats, best_tokens, largest
 from lmgauge.scores.distributions.tile import LOWEST, Tile, as_numpy, dot, possible
 from lmgauge.scores.table import TOKEN
 

@@ -120,7 +120,7 @@ class LogFile:
             for number, line in self.lines():
                 if line.strip():
                     where = f"{self.path}, line {number}"
-                    yield where, _parsed(line, where)
+                    yield where, parsed(line, where)
         elif isinstance(whole, list):
             for number, item in enumerate(whole, 1):
                 yield f"{self.path}, item {number}", item
@@ -143,10 +143,11 @@ class LogFile:
                 raise InputError(
                     f"{self.path}: is one JSON value of more than {_LARGEST_VALUE:,} bytes; write it as JSON lines"
                 )
-        return _parsed(content.decode("utf-8-sig", "surrogateescape"), str(self.path))
+        return parsed(content.decode("utf-8-sig", "surrogateescape"), str(self.path))
 
 
-def _parsed(text: str | bytes, where: str) -> Any:
+def parsed(text: str | bytes, where: str) -> Any:
+    """Return what a JSON text of a file says."""
     try:
         return from_json(text)
     except ValueError as error:

@@ -4,34 +4,43 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lmgauge.base.errors import InputError, UsageError
-from lmgauge.base.escaping import counted, first_few
+from lmgauge.base.escaping import first_few, listed
 from lmgauge.base.option_numbers import number, shown
 from lmgauge.base.plugins import Plugins
-from lmgauge.scores.imports.log import LogFile
+from lmgauge.scores.imports.log import LogFile, printable
 from lmgauge.tasks.items.table import ItemScores, ItemsOrigin
+from lmgauge.text.reading_options import ReadingOptions
 
 COLUMNS = "columns"
 ITEM_IMPORTERS = Plugins(
     "item_importers",
     """
     lm-evaluation-harness = lmgauge.tasks.items.harness:harness
+    inspect = lmgauge.tasks.items.inspect:inspect
+    helm = lmgauge.tasks.items.helm:helm
+    promptfoo = lmgauge.tasks.items.evals:promptfoo
+    openai-evals = lmgauge.tasks.items.evals:openai_evals
     columns = lmgauge.tasks.items.columns:columns
     """,
 )
-"""An importer by the name of its program: a function that takes a `LogFile` and returns an iterator of `LoggedItem`, or None
-for a file of another program. The first line of its docstring is its description. A table of columns is tried last."""
-_NAMES_SHOWN = 12
+"""An importer by the name of its program: a function of a `LogFile` that yields a `LoggedItem` for each attempt at an item,
+and none for a file of another program. The first line of its docstring is its description. They are tried in this order, a
+table of columns last."""
+_MOST_NAMES = 12
+_STRINGS = ("subset", "prompt", "content", "model", "note")
 _TRUTH = {"true": 1.0, "false": 0.0}
-_TWICE = "is scored twice; in a table, a column sample tells attempts at an item apart"
+_Key = tuple[str, str]
+"""An item: its subset, and its id there."""
 
 
 class LoggedItem(NamedTuple):
@@ -39,7 +48,8 @@ class LoggedItem(NamedTuple):
 
     where: str  # file and line, for messages
     item: Any  # its id, a string or a number; None where it has none
-    scores: Mapping[str, Any]  # by name: a number, true or false; None where the program gave no score
+    # by name: a number, true or false; None where the program gave no score, and nothing at all where it failed
+    scores: Mapping[str, Any]
     fields: Mapping[str, Any]  # what else the log says of it, where fields are looked up
     sample: Any = 0  # which attempt it is, where the log counts them
     subset: str = ""  # task or split that it is of
@@ -51,188 +61,152 @@ class LoggedItem(NamedTuple):
     note: str = ""  # what a reader must know of the file
 
 
-@dataclass(frozen=True)
-class ItemReading:
-    """How logs are read."""
-
-    scores: Sequence[str]  # names of those that are wanted
-    id: str | None = None  # fields of the log in place of what its importer takes
-    subset: str | None = None
-    cluster: str | None = None
-    scale: tuple[float, float] = (0.0, 1.0)  # lowest and highest score there can be
-    lower_is_better: bool = False
-    model: str = ""  # its name, in place of the log's
-
-
-def read_log_items(files: Sequence[LogFile], reading: ItemReading) -> list[ItemScores]:
-    """Read all files of one program; return the scores of each model, and of each score that is wanted."""
-    twice = next((file.path for place, file in enumerate(files) if file.path in [one.path for one in files[:place]]), None)
-    if twice is not None:
-        raise UsageError(f"{twice} is named twice, and would be read as two attempts at each item: leave one out")
+def read_log_items(
+    files: Sequence[LogFile], scores: Sequence[str], reading: ReadingOptions, scale: Sequence[float], model: str = ""
+) -> list[ItemScores]:
+    """Read all files of one program; return the score of each model, or several columns of a table, one model each."""
+    # reading: its id, group and document are fields of the log; scale: lowest and highest score there can be.
     known = list(map(_recognized, files))
-    program, logs = known[0][0], _Logs(reading, str(files[0].path))
-    for file, (own, _) in zip(files, known, strict=True):
-        if own != program:
-            raise UsageError(f"{files[0].path} is of {program}, and {file.path} of {own}: import those of each on their own")
-    for place, (_, items) in enumerate(known):
+    program, *others = dict.fromkeys(program for program, _ in known)
+    if others:
+        raise UsageError(f"the files are of {listed([program, *others])}: import those of each on their own")
+    if (several := len(scores) > 1) and program != COLUMNS:
+        raise UsageError(f"several scores are columns of a table, each of a model: import those of {program} on their own")
+    log = _Log(reading, scale)
+    for file, (_, items) in zip(files, known, strict=True):
         for logged in items:
-            logs.add(logged, place)
-    return logs.runs_of(program, tuple(file.path.name for file in files))
+            for score in scores:
+                log.add(logged, score, score if several else logged.model, file.path)
+    path = files[0].path
+    if unknown := [score for score in scores if score not in log.names]:
+        raise UsageError(f"{path}: has no score {unknown[0]!r}; it has {first_few([*log.names], _MOST_NAMES) or 'none'}")
+    log.refuse_problems(scores[0])
+    if model and len(log.items) > 1:
+        raise UsageError("a name is of one model, and there are several, each with its own: leave it out")
+    better, names = not log.names[scores[0]], tuple(file.path.name for file in files)
+    about = "score" if several else scores[0], program, names, better, scale[0], scale[1], log.notes()
+    return [log.run(label, ItemsOrigin(model or label or path.stem, *about)) for label in log.items]
 
 
 def names_of_scores(files: Sequence[LogFile]) -> list[str]:
     """Return the names of the scores that logs have; none of tables, whose columns may hold anything."""
-    known = [read for file in files if (read := _read(file)) is not None and read[0] != COLUMNS]
-    return list(dict.fromkeys(name for _, items in known for logged in items for name in logged.scores))
-
-
-def _read(file: LogFile) -> tuple[str, Iterator[LoggedItem]] | None:
-    for name in sorted(ITEM_IMPORTERS.names(), key=COLUMNS.__eq__):
-        if (items := ITEM_IMPORTERS.find(name)(file)) is not None:
-            return name, items
-    return None
+    with suppress(InputError):
+        read = [items for program, items in map(_recognized, files) if program != COLUMNS]
+        return list(dict.fromkeys(name for items in read for logged in items for name in logged.scores))
+    return []
 
 
 def _recognized(file: LogFile) -> tuple[str, Iterator[LoggedItem]]:
-    if (read := _read(file)) is not None:
-        return read
+    for program in sorted(ITEM_IMPORTERS.names(), key=COLUMNS.__eq__):
+        items = _read(file, program)
+        if (first := next(items, None)) is not None:
+            return program, chain([first], items)
     programs = ", ".join(name for name in ITEM_IMPORTERS.names() if name != COLUMNS)
     raise InputError(f"{file.path}: is neither a log that has scores of items ({programs}) nor a table with named columns")
 
 
+def _read(file: LogFile, program: str) -> Iterator[LoggedItem]:
+    # Importers take a log to be as its program writes it.
+    try:
+        for logged in ITEM_IMPORTERS.find(program)(file) or ():
+            hash((logged.sample, *logged.scores))
+            yield logged._replace(**{name: printable(str(getattr(logged, name))) for name in _STRINGS})
+    except (LookupError, TypeError, AttributeError) as error:
+        wrong = f"{type(error).__name__}: {error}"
+        raise InputError(f"{file.path}: is not a log as {program} writes it ({wrong}); was it changed?") from error
+
+
 def beside(file: LogFile, name: str) -> Any:
-    """Return the JSON of a file in the same folder, which a program writes beside its log; None where there is none."""
+    """Return the JSON of a file in the same folder, which a program writes beside its log; {} where there is none."""
     path = file.path.with_name(name)
-    return next((value for _, value in LogFile(path).values()), None) if path.is_file() else None
+    return next(value for _, value in LogFile(path).values()) if path.is_file() else {}
 
 
-@dataclass
-class _Run:
-    """The scores of one name of one model, as they are read."""
-
-    rows: list[tuple[str, float, int, str, str, str, str]] = field(default_factory=list)  # columns of `ItemScores`
-    attempts: dict[tuple[str, str], set[object]] = field(default_factory=dict)  # of each item, by its subset and id
-    unscored: list[str] = field(default_factory=list)  # where the program gave no score
-    lower_is_better: bool = False
-
-
-class _Logs:
+class _Log:
     """What is found out while logs are read."""
 
-    def __init__(self, reading: ItemReading, path: str) -> None:
-        self.reading, self.path = reading, path
-        self.runs: dict[tuple[str, str], _Run] = {}  # by model, and by name of the score
-        self.items: dict[str, dict[tuple[str, str], LoggedItem]] = {}  # of each model, and what was first said of each
-        self.names: dict[str, None] = {}  # of all scores
-        self.notes: dict[str, None] = {}
-        self.problems: dict[str, list[str]] = {}  # what is wrong, and where
+    def __init__(self, reading: ReadingOptions, scale: Sequence[float]) -> None:
+        self.reading, self.scale = reading, scale
+        self.names: dict[str, bool] = {}  # of all scores, and whether a lower one is better
+        # by model: columns of `ItemScores`; of each item where it is first, its content and its prompt, and its attempts
+        self.rows: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self.items: defaultdict[str, dict[_Key, tuple[str, str, str]]] = defaultdict(dict)
+        self.attempts: defaultdict[str, dict[_Key, set[object]]] = defaultdict(dict)
+        # what is wrong, what a reader must know, and where
+        self.problems: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self.remarks: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
-    def add(self, logged: LoggedItem, file: int) -> None:
+    def add(self, logged: LoggedItem, score: str, model: str, path: Path) -> None:
         """Take what a log says of an attempt at an item."""
-        reading = self.reading
-        item = self._field(logged, reading.id, logged.item, logged.where, "has no id: name its field with --id")
+        group = None if self.reading.group == "file" else self.reading.group
+        item = self._field(logged, self.reading.id, logged.item)
+        subset = self._field(logged, group, logged.subset)
+        cluster = self._field(logged, self.reading.document, logged.cluster)
         where = f"{logged.where} (item {shown(item)})"
-        cluster = self._field(logged, reading.cluster, logged.cluster, where)
-        subset = self._field(logged, reading.subset, logged.subset, where)
-        if reading.subset is not None and logged.subset:
+        if not item:
+            self.problems["has no id: name its field with --id"][where] = None
+        if group is not None and logged.subset:
             item = f"{logged.subset}/{item}"  # ids of one task may be those of another
-        key = subset, item
-        self._check_same(logged, self.items.setdefault(logged.model, {}).setdefault(key, logged), where)
-        self.names.update(dict.fromkeys(logged.scores))
-        self.notes.update(dict.fromkeys(filter(None, (logged.note,))))
-        for name, value in logged.scores.items():
-            if not any(_is_called(name, wanted) for wanted in reading.scores):
-                continue
-            run = self.runs.setdefault((logged.model, name), _Run())
-            run.lower_is_better = reading.lower_is_better or name in logged.lower_is_better
-            attempts = run.attempts.setdefault(key, set())
-            if (file, logged.sample) in attempts:
-                self._problem(_TWICE, where)
-            score = self._score(value, f"{logged.where} (item {shown(item)}, {name} {shown(value)})")
-            if score is None:
-                run.unscored.append(where)
-            else:
-                run.rows.append((item, score, len(attempts), subset, cluster, logged.prompt, logged.content))
-                attempts.add((file, logged.sample))
+        self.names.update((name, name in logged.lower_is_better) for name in logged.scores)
+        if logged.note:
+            self.remarks[logged.note] = {}
+        if logged.scores:
+            self._check_same(logged, model, (subset, item), where)
+        if logged.scores.get(score, logged.scores or None) is None:
+            self.remarks["attempts without a score, left out"][where] = None
+        if score not in logged.scores:
+            return
+        attempts, value = self.attempts[model].setdefault((subset, item), set()), logged.scores[score]
+        if value is not None:
+            if (path, logged.sample) in attempts:
+                self.problems["is scored twice; in a table, a column sample tells attempts at an item apart"][where] = None
+            number = self._number(value, f"{logged.where} (item {shown(item)}, {score} {shown(value)})")
+            self.rows[model].append((item, number, len(attempts), subset, cluster, logged.prompt, logged.content))
+            attempts.add((path, logged.sample))
 
-    def _problem(self, what: str, where: str) -> None:
-        self.problems.setdefault(what, []).append(where)
-
-    def _field(self, logged: LoggedItem, name: str | None, own: Any, where: str, missing: str = "") -> str:
+    def _field(self, logged: LoggedItem, name: str | None, own: Any) -> str:
         # What the log says of an item in a field that the user named, or in that of its program.
         value = own if name is None else logged.fields.get(name)
-        if value in (None, ""):
-            if name is not None:
-                missing = f"has no field {name!r}; it has {first_few(list(logged.fields), _NAMES_SHOWN)}"
-            if missing:
-                self._problem(missing, where)
-            return ""
-        return value if isinstance(value, str) else json.dumps(value)
+        if name is not None and value in (None, ""):
+            names = first_few(list(logged.fields), _MOST_NAMES)
+            self.problems[f"has no field {name!r}; it has {names}"][logged.where] = None
+        return printable(value) if isinstance(value, str) else "" if value is None else json.dumps(value)
 
-    def _check_same(self, logged: LoggedItem, first: LoggedItem, where: str) -> None:
-        if logged.content and first.content:
-            if logged.content != first.content:
-                self._problem("is not the item that was scored under this id before", where)
-            elif logged.prompt != first.prompt:
-                self.notes["attempts at an item differ in their prompts, as in few-shot examples or a chat template"] = None
-        elif logged.prompt != first.prompt:
-            self._problem("has another prompt than the item that was scored under this id before", where)
+    def _check_same(self, logged: LoggedItem, model: str, key: _Key, where: str) -> None:
+        _, content, prompt = self.items[model].setdefault(key, (where, logged.content, logged.prompt))
+        if content != logged.content or (prompt != logged.prompt and not content):
+            what = "text" if content != logged.content else "prompt"
+            self.problems[f"has another {what} than the item that was scored under this id before"][where] = None
+        elif prompt != logged.prompt:
+            self.remarks["attempts in other prompts than the first at the item"][where] = None
 
-    def _score(self, value: Any, where: str) -> float | None:
-        low, high = self.reading.scale
-        if value is None:
-            return None
-        try:
-            score = _TRUTH.get(str(value).lower()) if isinstance(value, (bool, str)) else None
-            score = number(value, where) if score is None else score
-        except InputError:
-            score = math.nan
+    def _number(self, value: Any, where: str) -> float:
+        score, (low, high) = math.nan, self.scale
+        with suppress(InputError):
+            score = number(_TRUTH.get(str(value).lower(), value), where)
         if not low <= score <= high:
-            self._problem("is not a number" if math.isnan(score) else f"is not from {low:g} to {high:g} (--scale)", where)
+            what = "is not a number" if math.isnan(score) else f"is not from {low:g} to {high:g} (--scale)"
+            self.problems[what][where] = None
         return score
 
-    def runs_of(self, program: str, files: tuple[str, ...]) -> list[ItemScores]:
-        """Return what was read, if nothing is wrong with it."""
-        reading = self.reading
-        names = [self._name(wanted) for wanted in reading.scores]
-        for (model, items), name in product(self.items.items(), names):
-            scored = self.runs.get((model, name), _Run()).attempts
-            for key in items.keys() - scored.keys():
-                self._problem(f"has no score {name!r}", f"{items[key].where} (item {shown(key[1])})")
+    def refuse_problems(self, score: str) -> None:
+        """Refuse the log if something is wrong with it, with the first three places."""
+        for model, items in self.items.items():
+            lacking = {place: None for key, (place, *_) in items.items() if key not in self.attempts[model]}
+            if lacking:
+                self.problems[f"has no score {score!r}"] = lacking
         for what, places in self.problems.items():
-            more = f"; {len(places) - 1:,} more like it: {', '.join(places[1:3])}" if len(places) > 1 else ""
-            raise InputError(f"{places[0]}: {what}{more}")
-        of_models = program == COLUMNS and len(names) > 1  # each column is of one
-        if reading.model and (of_models or len(self.items) > 1):
-            raise UsageError("a name is of one model, and the log has several, each with its own: leave it out")
-        runs = []
-        for model, name in product(self.items, names):
-            run, label = self.runs[model, name], reading.model or (name if of_models else model or Path(files[0]).stem)
-            if not run.rows:
-                raise InputError(f"{self.path}: no item has a score {name!r}")
-            shown_name, notes = COLUMNS if of_models else name, tuple(self._notes(run))
-            origin = ItemsOrigin(label, shown_name, program, files, not run.lower_is_better, *reading.scale, notes)
-            item, score, sample, *strings = map(list, zip(*run.rows, strict=True))
-            runs.append(ItemScores(origin, item, np.array(score), np.array(sample), *strings))
-        return runs
+            first, *more = places
+            raise InputError(f"{first}: {what}" + (f"; {len(more):,} more like it: {', '.join(more[:2])}" if more else ""))
 
-    def _name(self, wanted: str) -> str:
-        # The score that is meant, by its whole name or by its beginning.
-        names = [name for name in self.names if name == wanted] or [name for name in self.names if _is_called(name, wanted)]
-        if not names:
-            raise UsageError(f"{self.path}: has no score {wanted!r}; it has {first_few(list(self.names), _NAMES_SHOWN)}")
-        if len(names) > 1:
-            raise UsageError(f"{self.path}: {wanted!r} may be {first_few(names, _NAMES_SHOWN)}: name one of these")
-        return names[0]
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader must know, with the first three places."""
+        places = {what: f": {len(own):,}, such as {', '.join([*own][:3])}" for what, own in self.remarks.items() if own}
+        return tuple(what + places.get(what, "") for what in self.remarks)
 
-    def _notes(self, run: _Run) -> Iterator[str]:
-        yield from self.notes
-        if run.unscored:
-            yield f"{counted(len(run.unscored), 'attempt')} without a score left out: {', '.join(run.unscored[:3])}"
-        if several := sum(len(attempts) > 1 for attempts in run.attempts.values()):
-            yield f"{counted(several, 'item')} with several scores, up to {max(map(len, run.attempts.values()))} each"
-
-
-def _is_called(name: str, wanted: str) -> bool:
-    # True for the name of a score, or its metric, where lm-evaluation-harness has METRIC,FILTER (none is the plain one).
-    return wanted in (name, name.partition(",")[0], f"{name},none")
+    def run(self, model: str, origin: ItemsOrigin) -> ItemScores:
+        """Return the scores of a model."""
+        if not self.rows[model]:
+            raise InputError(f"{origin.files[0]}: no item has a score {origin.score!r}")
+        item, score, sample, *strings = map(list, zip(*self.rows[model], strict=True))
+        return ItemScores(origin, item, np.array(score), np.array(sample), *strings)

@@ -16,11 +16,11 @@ from lmgauge.base.decoding import decode
 from lmgauge.base.display import Displayable
 from lmgauge.base.errors import InputError
 from lmgauge.base.escaping import counted
-from lmgauge.base.files import writing_directory
+from lmgauge.base.files import reason_of, writing_directory
 from lmgauge.base.json_text import from_json
 from lmgauge.base.result_list import ResultList
 from lmgauge.numerics.exact import Floats, Ints
-from lmgauge.records.parquet_files import open_parquet
+from lmgauge.records.parquet import open_parquet
 
 ITEMS_FILE = "items.parquet"
 _KEY = b"lmgauge.items"
@@ -139,13 +139,18 @@ def is_items_folder(path: str | os.PathLike[str]) -> bool:
 def read_items(folder: str | os.PathLike[str]) -> ItemScores:
     """Read a run folder of scores of items."""
     # Raises InputError: it is none, or is damaged.
+    from pyarrow import ArrowException
+
     path = Path(folder, ITEMS_FILE)
     if not path.is_file():
         raise InputError(f"{folder}: has no scores of items; `lmgauge import LOG --score NAME -o RUN` makes such a run")
-    with open_parquet(path) as file:
-        table = file.read()
+    try:
+        with open_parquet(path) as file:
+            table = file.read()
+    except (ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read, or is damaged ({reason_of(error)}); import the log again") from error
     about = (table.schema.metadata or {}).get(_KEY)
-    if about is None:
+    if about is None or not {"score", "sample", *_STRINGS} <= {*table.column_names}:
         raise InputError(f"{path}: is not a table of scores of items that lmgauge wrote; import the log again")
     origin = decode(from_json(about), ItemsOrigin, path, "what scores of items say of themselves", "import the log again")
     strings = {name: table[name].to_pylist() for name in _STRINGS}

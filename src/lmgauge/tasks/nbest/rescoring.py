@@ -25,8 +25,7 @@ from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.metrics.error_rates import EditRate, ErrorRates
 from lmgauge.tasks.metrics.protocol import Floats, Statistics
 from lmgauge.tasks.nbest.line_search import Candidates, Search
-from lmgauge.tasks.nbest.lists import NbestLists, is_cost
-from lmgauge.tasks.nbest.reading import references_of, speakers_of
+from lmgauge.tasks.nbest.reading import NbestLists, is_cost, references_of, speakers_of
 from lmgauge.tasks.scoring import document_codes
 from lmgauge.tasks.settings import ComparisonSettings, NbestReading, PairsFile, RescoreSettings
 from lmgauge.tasks.significance import IndependentRows

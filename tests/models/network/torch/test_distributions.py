@@ -21,9 +21,8 @@ from lmgauge.models.network.torch import engine as engine_module  # noqa: E402
 from lmgauge.models.network.torch import output_layer  # noqa: E402
 from lmgauge.models.network.torch.model import load_neural  # noqa: E402
 from lmgauge.scores.context_policy import EventContexts  # noqa: E402
-from lmgauge.scores.distributions.pairs import Divergences, direct  # noqa: E402
 from lmgauge.scores.distributions.reduce import reduce, reduce_pair  # noqa: E402
-from lmgauge.scores.distributions.reductions import Entropy, Mass, Moments, Rank, TopK  # noqa: E402
+from lmgauge.scores.distributions.reductions import Divergences, Entropy, Mass, Moments, Rank, TopK, direct  # noqa: E402  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 from lmgauge.text.vocabulary import BOS  # noqa: E402
 

@@ -14,8 +14,7 @@ pytest.importorskip("torch")
 
 from lmgauge.base.errors import InputError
 from lmgauge.base.files import OutputError
-from lmgauge.models.network.torch.engine import Job
-from lmgauge.models.network.torch.journal import Journal
+from lmgauge.models.network.torch.engine import Job, Journal
 
 
 def job(*ids: int, predicted: int | None = None, segment: int = 0) -> Job:

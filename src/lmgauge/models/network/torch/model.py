@@ -30,8 +30,7 @@ from lmgauge.models.network.torch.checkpoint import (
     read_scoring,
     telling,
 )
-from lmgauge.models.network.torch.engine import TorchEngine
-from lmgauge.models.network.torch.journal import Journal
+from lmgauge.models.network.torch.engine import Journal, TorchEngine
 from lmgauge.models.network.torch.split_network import SplitNetwork
 from lmgauge.models.protocol import SPELLING_FOLDER
 from lmgauge.scores.distributions.stored_rows import LastLayer

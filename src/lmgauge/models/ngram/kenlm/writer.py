@@ -48,7 +48,7 @@ def write_kenlm(model: NgramModel, path: str | Path, form: KenlmForm | None = No
     check_arpa_form(model)
     if model.order < 2:
         raise UsageError("a KenLM file holds n-grams of two words or more; train with --order 2 or higher")
-    offsets, strings = printable(model)
+    offsets, strings = printable(model.vocabulary, model.tokenizer)
     words = _Words(offsets, strings, closed=model.vocabulary.closed)
     counts = [len(words), *(table.count()[0] for table in model.tables.tables)]
     kind = _PROBING if not form.trie else _TRIE if form.quantize is None else _QUANTIZED
