@@ -12,7 +12,11 @@ cache. Each draw then makes the estimates of `lmgauge eval --proxy --sample` fro
 * **alarms**: tests at 5 % of two models that do not differ on texts of these documents, drawn with replacement; each scores
   the same sample of such a text; of bits per byte, and per token.
 
+With `--until` the sample is as large as `lmgauge eval --until` makes it, by a first one of 20 documents: how often its
+intervals hold, of how many draws half an interval is as narrow as asked, and the documents drawn.
+
     python benchmarks/sampled_documents.py --cache /tmp/totals
+    python benchmarks/sampled_documents.py --cache /tmp/totals --until 0.005 0.01 0.02
 
 Texts come from the folder of LMGAUGE_DATA. The models take half an hour once; 1,000 draws a few minutes.
 """
@@ -31,10 +35,11 @@ from typing import Any
 import numpy as np
 
 import lmgauge
+from lmgauge.evaluation.estimate import PILOT
 from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.evaluation.sampled import Sample
 from lmgauge.numerics.intervals import Spread
-from lmgauge.numerics.sampling import draw
+from lmgauge.numerics.sampling import documents_until, draw
 from simulate_verdicts import Documents, Floats, Ints, articles, shuffled, unpacked
 
 SIZES = (10, 20, 50, 100, 200)
@@ -81,7 +86,14 @@ def wiki(data: Path) -> tuple[list[str], Documents]:
     return [line for text in documents[:100] for line in text], documents[200:500]
 
 
-COLLECTIONS: dict[str, Callable[[Path], tuple[list[str], Documents]]] = {"books": books, "calls": calls, "wiki": wiki}
+def reviews(data: Path) -> tuple[list[str], Documents]:
+    """Film reviews that people wrote on a site, in Korean, each a line: the texts of the web that there are here."""
+    valid, test = (unpacked(data / "multilingual" / "ko-reviews" / f"{part}.txt.gz") for part in ("valid", "test"))
+    return valid[:8000], [[line] for line in test[:2000] if line.strip()]
+
+
+COLLECTIONS: dict[str, Callable[[Path], tuple[list[str], Documents]]]
+COLLECTIONS = {"books": books, "calls": calls, "wiki": wiki, "reviews": reviews}
 
 
 def totals(name: str, data: Path, cache: Path) -> dict[str, Floats]:
@@ -165,6 +177,24 @@ def simulate(columns: dict[str, Floats], label: str, count: int, draws: int) -> 
     )
 
 
+def until(columns: dict[str, Floats], label: str, share: float, draws: int) -> str:
+    """Return a row of the table of samples that are as large as asked."""
+    sizes, values, own = columns["bytes"], [columns[label], columns[f"{label} events"]], of_proxy(columns, "kn5")
+    truth, ways = values[0].sum() / sizes.sum(), {"proxy": [own], "plain": []}
+    shown = []
+    for proxies in ways.values():
+        rates, rows = own[0] / sizes * bool(proxies), []
+        for number in range(draws):
+            pilot = spreads(sizes, proxies, draw(rates, PILOT, number), values)["bytes"]
+            count = min(len(sizes), max(PILOT, math.ceil(documents_until(share, pilot, len(sizes)))))
+            spread = spreads(sizes, proxies, draw(rates, count, number), values)["bytes"]
+            ends = spread.interval()
+            rows.append((holds(spread, truth), (ends.high - ends.low) / 2 <= share * spread.ratio, count))
+        held, kept, counts = np.array(rows, float).T
+        shown.append(f"{100 * held.mean():6.1f} {100 * kept.mean():6.1f} {np.median(counts):6.0f}")
+    return f"{label:12} {100 * share:4.1f} % {'   '.join(shown)}"
+
+
 def noises(documents: int, seed: int, size: float) -> list[list[Floats]]:
     """Return three proxies that know nothing."""
     return list(np.random.default_rng(seed).uniform(size=(3, 3, documents)) * size)
@@ -192,6 +222,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path("totals"))
     parser.add_argument("--only", nargs="*", choices=COLLECTIONS, default=list(COLLECTIONS))
     parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--until", nargs="*", type=float, help="shares of the figure that half an interval is to be")
     options = parser.parse_args()
     options.cache.mkdir(exist_ok=True)
     for name in options.only:
@@ -200,10 +231,13 @@ def main() -> None:
         bits = ", ".join(f"{label} {columns[label].sum() / sizes.sum() / math.log(2):.3f}" for label in others)
         spread = sizes.std() / sizes.mean()
         print(f"\n{name}: {len(sizes)} documents, sizes vary by {100 * spread:.0f} %, bits per byte: {bits}")
-        print(
-            "model        drawn times cover   per token     plain   half of them   noise         several       alarms",
-            flush=True,
-        )
+        if options.until:
+            print("model        asked     cover   kept  drawn   without proxy", flush=True)
+            for label in MODELS:
+                for share in options.until:
+                    print(until(columns, label, share, options.draws), flush=True)
+            continue
+        print("model        drawn times cover   per token     plain   half       noise      several     alarms", flush=True)
         for label in MODELS:
             for count in (size for size in SIZES if size < len(sizes)):
                 print(simulate(columns, label, count, options.draws), flush=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference import sampling as twin
 
-from lmgauge.numerics.intervals import Spread
-from lmgauge.numerics.sampling import Survey, Total, documents_for, draw
+from lmgauge.numerics.intervals import DOCUMENTS, Spread
+from lmgauge.numerics.sampling import Survey, Total, documents_for, documents_until, draw
 
 Floats = np.ndarray
 
@@ -101,6 +103,13 @@ class TestByHand:
         assert documents_for(1.0, 100, 1000) == pytest.approx(100.0)
         assert documents_for(0.5, 100, 1000) == pytest.approx(1 / (0.001 + 0.25 * 0.009))
         assert documents_for(0.0, 100, 1000) == pytest.approx(1000.0)
+
+    def test_documents_until_an_interval_is_narrow(self) -> None:
+        """By tables: chi-square of 19 degrees of freedom has 13.716 at 20 %, Student's t 2.0930 at 97.5 %."""
+        pilot = Spread(10.0, 1.0, 19, "", DOCUMENTS, 20)
+        expected = 20 * (2.0930 * 1.0 / (0.02 * 10.0)) ** 2 * 19 / 13.716
+        assert documents_until(0.02, pilot, 10**9) == pytest.approx(expected, rel=1e-3)
+        assert documents_until(0.02, replace(pilot, error=0.0), 100) == 20
 
 
 class TestAlways:

@@ -40,7 +40,7 @@ def decide(
             target, runs.
         text: files, globs or a `Corpus`, of seven documents or more.
         target: is the recipe below this cross-entropy (nats per event), by its runs so far, in order?
-        until: score documents in random order until it is decided, or the text is used up; a program always does.
+        until: score documents in random order until it is decided, or the text is used up.
         margin: also stop where the figures are alike within this share of them, such as 0.5%.
         seed: of the order of documents.
         output: a file of the totals of documents as they become known; the same command goes on from there.

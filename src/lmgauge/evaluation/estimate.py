@@ -26,9 +26,9 @@ from lmgauge.evaluation.slicing.cuts import range_sizes
 from lmgauge.evaluation.slicing.span_alignment import Ranges
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.independence import caveats
-from lmgauge.numerics.intervals import FEWEST_UNITS, LEVEL, Spread, student_t_quantile
+from lmgauge.numerics.intervals import FEWEST_UNITS, Spread
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.numerics.sampling import Total, documents_for, draw
+from lmgauge.numerics.sampling import Total, documents_for, documents_until, draw
 from lmgauge.numerics.signature import Signature
 from lmgauge.numerics.units import nats_to_bits, nats_to_scale
 from lmgauge.scores import ScoreBatch
@@ -259,7 +259,5 @@ def _needed(
     if settings.until is None:
         of_document = seconds * pilot.weights.mean() / pilot.weights[pilot.numbers].sum()
         return min(documents, max(count, int((settings.seconds - seconds) / of_document)))
-    spread = pilot.spreads(nats, events)["bytes"]
-    reach = settings.until * spread.ratio / student_t_quantile(LEVEL, spread.freedom)
-    needed = documents_for(reach / spread.error, count, documents) if spread.error else count
+    needed = documents_until(settings.until, pilot.spreads(nats, events)["bytes"], documents)
     return min(documents, max(count, math.ceil(needed)))

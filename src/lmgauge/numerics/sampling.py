@@ -44,11 +44,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.numerics.exact import Floats, Ints
-from lmgauge.numerics.intervals import DOCUMENTS, Spread, effective_freedom
+from lmgauge.numerics.intervals import DOCUMENTS, LEVEL, Spread, effective_freedom, student_t_quantile
 
 REGRESSION = "regression on a sample"
 _SURE = 4.0
 """F of a slope below which a helper counts for nothing."""
+_ONE_OF_FIVE = -0.8416
+"""Quantile of the normal curve at 20 %."""
 _LEAST_REST = 0.05
 """1 - h at least: a document that is nearly all of the sample says nothing of how sure the rest is."""
 _FIXED = 1e-6
@@ -160,3 +162,14 @@ def documents_for(times: float, drawn: int, documents: int) -> float:
     """Return how large a sample is whose error is `times` that of another, for values that vary alike."""
     # The error is S sqrt(1 / n - 1 / N). Half of that of 100 of 1,000 documents: documents_for(0.5, 100, 1000) -> 307.7
     return 1 / (1 / documents + (1 / drawn - 1 / documents) * times**2)
+
+
+def documents_until(share: float, pilot: Spread, documents: int) -> float:
+    """Return how large a sample is whose interval reaches a share of the figure to each side, by that of a first sample."""
+    # Few documents may vary less than all do. So the error is the one that the first sample would show less of in one of
+    # five draws (Kupper & Hafner 1989, "How appropriate are popular sample size formulas?"): its square over the quantile of
+    # chi-square at 20 % (Wilson & Hilferty 1931).
+    part = 2 / (9 * pilot.freedom)
+    error = pilot.error * (1 - part + _ONE_OF_FIVE * math.sqrt(part)) ** -1.5
+    reach = share * pilot.ratio / student_t_quantile(LEVEL, pilot.freedom)
+    return documents_for(reach / error, pilot.units, documents) if error else pilot.units

@@ -99,8 +99,8 @@ class Decision(Result):
     notes: tuple[str, ...] = ()
 
     def _in_brief(self) -> str:
-        lead = self.difference
-        figures = f"{lead.metric} {lead.second:.4f} / {lead.first:.4f}"
+        lead, form = self.difference, ".4g" if self.base else ".4f"
+        figures = f"{lead.metric} {lead.second:{form}} / {lead.first:{form}}"
         return (
             f"{self.second} / {self.first}: {figures}, {self.verdict}, {self.documents} of {self.total_documents} documents"
         )

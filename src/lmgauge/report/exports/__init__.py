@@ -99,7 +99,8 @@ def evaluation_exported(run: Run) -> ExportedRun:
         figures[0] = replace(figures[0], interval=interval)  # of the perplexity
     text = run.settings.get("text")
     task = names_in_brief([Path(path).name for path in text.get("paths", ())]) if isinstance(text, dict) else ""
-    return ExportedRun(run, run.name, task or "text", "lmgauge", tuple(figures), numbers["signature"], run.scores_sha256)
+    task = f"{task or 'text'}, {run.sample.part} documents" if run.sample is not None else task or "text"
+    return ExportedRun(run, run.name, task, "lmgauge", tuple(figures), numbers["signature"], run.scores_sha256)
 
 
 def items_exported(scores: ItemScores) -> ExportedRun:

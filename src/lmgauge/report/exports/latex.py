@@ -41,10 +41,9 @@ def latex(runs: Sequence[ExportedRun]) -> Iterator[tuple[str, str]]:
         columns.append(doc.Column(title, [doc.Number(figure.shown, figure.digits) for figure in figures]))
         if any(figure.interval for figure in figures):
             columns.append(doc.Column("95 % interval", [doc.between(one.interval, one.digits) for one in figures]))
-    notes = [_BOLD] * bool(bold) + [
-        f"{one.model}, {one.task}: {one.signature}, rows sha256:{one.rows_sha256}" for one in runs
-    ]
-    lines = [*latex_lines(doc.Table(tuple(columns)), bold), *(f"% {visible_on_page(note)}" for note in notes)]
+    made = [f"{run.model}, {run.task}: {run.signature}, rows sha256:{run.rows_sha256}" for run in runs]
+    notes = (f"% {visible_on_page(note)}" for note in [_BOLD] * bool(bold) + made)
+    lines = [*latex_lines(doc.Table(tuple(columns)), bold), *notes]
     yield "results.tex", "".join(f"{line}\n" for line in lines)
 
 
