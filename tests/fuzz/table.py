@@ -49,6 +49,7 @@ class Parser:
 PARSERS = [
     Parser("kernels", "tests.fuzz.kernels.attempts", "the compiled functions, called by hand", budget=600),
     Parser("arpa", "tests.fuzz.parsers.arpa", "ARPA files"),
+    Parser("counts", "tests.fuzz.parsers.counts", "counts of n-grams", budget=100),
     Parser("kenlm", "tests.fuzz.parsers.kenlm", "binary files of KenLM: probing, tries, quantized, with arrays"),
     Parser("bases", "tests.fuzz.parsers.bases", "stored bases of divergences, a part of them sealed anew", budget=100),
     Parser("folders", "tests.fuzz.parsers.folders", "model folders damaged: refused, or the same numbers", budget=60),

@@ -328,7 +328,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "alignments": lambda it: tasks.aligned_blocks(it["alignments"]),
     "errors": lambda it: tasks.error_blocks(errors_by_system(it["alignments"]), 3),
     "correlation": lambda it: tasks.correlation_blocks(it["correlation"]),
-    "compared_items": lambda it: items_report.blocks(it["compared_items"]),
+    "items": lambda it: items_report.blocks(it["compared_items"]),
     "tokens": lambda _: (doc.Heading(HOSTILE), doc.Tokens((HOSTILE, "b", LONG), 1), doc.Text(HOSTILE), doc.Text(LONG)),
     "page only": lambda _: (
         doc.Ladder((doc.Rung(HOSTILE, doc.Mark("PASS", "good"), LONG),)),

@@ -101,7 +101,7 @@ def test_google_form(tmp_path: Path) -> None:
     values = [np.exp(one.log_distribution(one.vocabulary.ids(["<s>", "the"]))) for one in (model, expected)]
     for word in expected.vocabulary:
         assert values[0][model.vocabulary.id(word)] == values[1][expected.vocabulary.id(word)]
-    with pytest.raises(InputError, match="up to order 4: 4gms has no counts"):
+    with pytest.raises(InputError, match="4gms/4gm-"):
         lmgauge.train("kneser-ney", counts=folder, order=4)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()

@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from glob import escape
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from lmgauge.models.ngram.arpa_writer import ESCAPED, printable
 from lmgauge.models.ngram.counting import Counted, Counts, count_text
 from lmgauge.models.ngram.links import Links, Shape
 from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.ngram.ngram_arrays import make_keys
+from lmgauge.models.ngram.ngram_arrays import find_rows, make_keys
 from lmgauge.models.ngram.packing import ALL_MEMORY
 from lmgauge.models.ngram.reading import FittedVocabulary, ReadText, fit_vocabulary
 from lmgauge.models.ngram.settings import NgramTrainingSettings
@@ -160,7 +161,10 @@ def train_from_counts(settings: NgramTrainingSettings, path: str) -> NgramModel:
     """Train a model on the counts of a file or a folder: the model of the text that they are of, to the bit."""
     say_progress(f"reading {path}")
     orders, linked, builder = range(2, settings.order + 1), settings.order > 2 and not settings.additive, VocabularyBuilder()
-    corpus = Corpus.from_files(_files(path, settings.order), reading=ReadingOptions(format="text", group=None))
+    files = [path]
+    if os.path.isdir(path):  # in Google's form
+        files = [f"{escape(path)}/{k}gms/{'vocab.*' if k == 1 else f'{k}gm-*'}" for k in (1, *orders)]
+    corpus = Corpus.from_files(files, reading=ReadingOptions(format="text", group=None))
     ids, lengths, counts = map(np.concatenate, zip(_NOTHING, *(_parsed(block, builder) for block in corpus), strict=True))
     fitted, new_ids = _fitted(settings, path, builder, ids[np.repeat(lengths == 1, lengths)], counts[lengths == 1])
     report, begins, rows = corpus.report, np.cumsum(lengths) - lengths, ((k, np.flatnonzero(lengths == k)) for k in orders)
@@ -176,17 +180,6 @@ def train_from_counts(settings: NgramTrainingSettings, path: str) -> NgramModel:
     said = {"counts_sha256": report.sha256, "segments": int(fitted.counts[BOS]), "events": fitted.number_of_events}
     model.record = replace(model.record, training=said)
     return model
-
-
-def _files(path: str, order: int) -> list[str]:
-    # The file, or those of a folder in Google's form that have n-grams up to an order.
-    if not os.path.isdir(path):
-        return [path]
-    files = [sorted(Path(path, f"{k}gms").glob("vocab.*" if k == 1 else f"{k}gm-*")) for k in range(1, order + 1)]
-    if [] in files:
-        missing = f"{files.index([]) + 1}gms has no counts"
-        raise InputError(f"{path}: is not a folder in Google's form with n-grams up to order {order}: {missing}")
-    return [os.fspath(file) for own in files for file in own]
 
 
 def _parsed(block: Segments, builder: VocabularyBuilder) -> tuple[Ids, NDArray[np.int64], NDArray[np.int64]]:
@@ -241,11 +234,9 @@ def _joined(
 
     def find(words: Ids, contexts: Ids) -> Ids:
         # Rows of n-grams, from their words and the rows of their contexts.
-        known, wanted = keys[words.shape[1] - 2], make_keys(contexts, words[:, -1])
-        rows = np.searchsorted(known, wanted)
-        missing = np.flatnonzero(np.append(known, ~np.uint64(0))[rows] != wanted)
-        if len(missing):
-            raise fault(words[missing[0]], "is part of longer n-grams, but is not counted; all orders are needed")
+        rows = find_rows(keys[words.shape[1] - 2], contexts, words[:, -1])
+        if (rows < 0).any():
+            raise fault(words[rows.argmin()], "is part of longer n-grams, but is not counted; all orders are needed")
         return rows.astype(np.uint32)
 
     keys, below = list[NDArray[np.uint64]](), np.arange(len(fitted.counts), dtype=np.uint32)[:, None]
@@ -264,12 +255,9 @@ def _joined(
         suffixes = words[:, 1] if k == 2 else find(words[:, 1:], suffixes[parents])
         before = np.zeros(len(below), np.int64)
         np.add.at(before, suffixes, own)
-        wrong = np.flatnonzero(before != np.where(below[:, 0] == BOS, 0, sums))
-        if len(wrong):
-            problem = (
-                f"has the count {sums[wrong[0]]:,}, but the {k}-grams that end in it have {before[wrong[0]]:,} in all: "
-            )
-            hint = "a cut-off, or a repeated line, spoiled the counts" if len(own) else "a lower --order goes without"
-            raise fault(below[wrong[0]], problem + hint)
+        if len(wrong := np.flatnonzero(before != np.where(below[:, 0] == BOS, 0, sums))):
+            at, hint = wrong[0], "a cut-off, or a repeated line, spoiled the counts"
+            problem = f"has the count {sums[at]:,}, but the {k}-grams that end in it have {before[at]:,} in all: "
+            raise fault(below[at], problem + (hint if len(own) else "a lower --order goes without"))
         yield suffixes, parents, words[:, -1], own.astype(np.uint32)
         below, sums = words, own

@@ -51,6 +51,16 @@ def make_keys(parents: NDArray[np.integer[Any]], words: NDArray[np.integer[Any]]
     return (parents.astype(np.uint64) << np.uint64(32)) | words.astype(np.uint64)
 
 
+def find_rows(
+    keys: NDArray[np.uint64], parents: NDArray[np.integer[Any]], words: NDArray[np.integer[Any]]
+) -> NDArray[np.int64]:
+    """Return the rows of n-grams among those with rising keys, int64 [n]; -1 for those that are not there."""
+    # find_rows(make_keys([1, 5], [2, 7]), [5, 6], [7, 7]) -> [1, -1]
+    wanted = make_keys(parents, words)
+    rows = np.searchsorted(keys, wanted)
+    return np.where(np.append(keys, ~np.uint64(0))[rows] == wanted, rows, -1)
+
+
 def levels_of(tables: NgramTables) -> list[Level]:
     """Return the n-grams of tables, a level for each order from 2."""
     levels: list[Level] = []

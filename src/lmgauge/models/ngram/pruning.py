@@ -141,11 +141,10 @@ def limit_vocabulary(model: NgramModel, words: Sequence[str], *, renormalize: bo
         raise UsageError(f"{model.label} has no <unk>, which would take the mass of the words that go: renormalize")
     unigrams, levels = model.tables.unigrams.astype(np.float64), levels_of(model.tables)
     gone = unigrams[~stays, 0].sum()
+    levels = _of_words(levels, stays, None if renormalize else unigrams)
     if renormalize:
         unigrams[:, 0] /= unigrams[stays, 0].sum()
-        levels = chosen(levels, [level.listed & of for level, of in zip(levels, _of_words(levels, stays), strict=True)])
     else:
-        levels = _with_unknown(unigrams, levels, stays)
         unigrams[UNK, 0] += gone
     vocabulary, new_ids = restrict(old, stays.astype(np.int64))
     levels = [replace(level, words=new_ids[level.words]) for level in levels]
@@ -154,51 +153,45 @@ def limit_vocabulary(model: NgramModel, words: Sequence[str], *, renormalize: bo
     rest = unigrams[stays].astype(np.float32)
     if renormalize:
         rest, levels = reweighted(rest, levels, fill=True)
-    note = (
-        f"{known:,} of {len(words):,} words of a list stay, {len(old) - len(vocabulary):,} of probability {gone:.4g} went: "
-    )
+    note = f"{known:,} of {len(words):,} words of a list stay, {np.sum(~stays):,} of probability {gone:.4g} went: "
     note += "those that stay share it" if renormalize else "they are <unk> now"
     record = replace(model.record, notes=(*model.record.notes, note))
     return NgramModel(tables_of(rest, levels), vocabulary, model.tokenizer, model.settings, record)
 
 
-def _of_words(levels: Sequence[Level], stays: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
-    # Which n-grams of each level are of words that stay.
-    each = [stays]
+def _of_words(levels: Sequence[Level], stays: NDArray[np.bool_], unigrams: Floats | None) -> list[Level]:
+    # The n-grams of words that stay, and given the unigrams one of `<unk>` after each context that lists some of U.
+    fresh, listed, contexts = list[Level](), list[NDArray[np.bool_]](), stays
+    if unigrams is not None:
+        lower, weights = unigrams[:, 0], unigrams[:, 1]
+        shorter: _Rows = np.full(len(stays), UNK)  # of each context h the row of (h', <unk>), and p'(<unk>|h')
+        mass = np.full(len(stays), lower[~stays].sum() + lower[UNK])
     for level in levels:
-        each.append(each[-1][level.parents] & stays[level.words])
-    return each[1:]
-
-
-def _with_unknown(unigrams: Floats, levels: Sequence[Level], stays: NDArray[np.bool_]) -> list[Level]:
-    # The n-grams of words that stay, and one of `<unk>` after each context that lists some of U.
-    fresh, listed = list[Level](), list[NDArray[np.bool_]]()
-    contexts, lower, weights = stays, unigrams[:, 0], unigrams[:, 1]
-    shorter: _Rows = np.full(len(stays), UNK)  # of each context h the row of (h', <unk>), and p'(<unk>|h')
-    mass = np.full(len(stays), unigrams[~stays, 0].sum() + unigrams[UNK, 0])
-    for level, known in zip(levels, _of_words(levels, stays), strict=True):
-        rows = np.flatnonzero(contexts[level.parents] & (~stays[level.words] | (level.words == UNK)))
-        at, size = level.parents[rows], len(contexts)
-        own, below, is_listed = (
-            np.bincount(at, values[rows], size) for values in (level.probabilities, lower[level.suffixes], level.listed)
-        )
-        mass = np.maximum(own + weights * (mass - below), 0.0)
-        # One of them stands for all: that of `<unk>` where it is there, as longer n-grams may begin with it.
-        one: _Rows = np.full(size, -1)
-        for these in (rows, rows[level.words[rows] == UNK]):
-            one[level.parents[these]] = these
-        of = np.flatnonzero(one >= 0)
-        columns = {name: getattr(level, name).copy() for name in ("words", "suffixes", "probabilities", "weights")}
-        keeps = known & level.listed & (level.words != UNK)
-        keeps[one[of]] = is_listed[of] > 0
-        for name, values in {"words": UNK, "suffixes": shorter[of], "probabilities": mass[of]}.items():
-            columns[name][one[of]] = values
-        columns["weights"][~known] = 1.0
-        fresh.append(replace(level, **columns))
+        known = contexts[level.parents] & stays[level.words]
+        keeps = known & level.listed
+        if unigrams is not None:
+            rows = np.flatnonzero(contexts[level.parents] & (~stays[level.words] | (level.words == UNK)))
+            parents, values = level.parents, (level.probabilities, lower[level.suffixes], level.listed)
+            own, below, is_listed = (np.bincount(parents[rows], column[rows], len(contexts)) for column in values)
+            mass = np.maximum(own + weights * (mass - below), 0.0)
+            # One of them stands for all: that of `<unk>` where it is there, as longer n-grams may begin with it.
+            one: _Rows = np.full(len(contexts), -1)
+            for these in (rows, rows[level.words[rows] == UNK]):
+                one[parents[these]] = these
+            is_one = np.isin(np.arange(len(level)), one)
+            keeps = np.where(is_one, is_listed[parents] > 0, keeps & (level.words != UNK))
+            lower, weights, mass_of, suffixes = level.probabilities, level.weights, mass[parents], shorter[parents]
+            mass, shorter = mass[level.suffixes], one[level.suffixes]
+            level = replace(
+                level,
+                words=np.where(is_one, UNK, level.words),
+                suffixes=np.where(is_one, suffixes, level.suffixes),
+                probabilities=np.where(is_one, mass_of, level.probabilities),
+                weights=np.where(known, level.weights, 1.0),
+            )
+        fresh.append(level)
         listed.append(keeps)
-        # The n-grams of this level are the contexts of the next.
-        contexts, lower, weights = known, level.probabilities, level.weights
-        mass, shorter = mass[level.suffixes], one[level.suffixes]
+        contexts = known  # the n-grams of this level are the contexts of the next
     return chosen(fresh, listed)
 
 

@@ -88,13 +88,13 @@ def evaluation_exported(run: Run) -> ExportedRun:
     """Return what leaves of an evaluation."""
     if (numbers := run.evaluation) is None:
         raise UsageError(f"{run.path}: is a score table; `lmgauge eval --scores {run.path} -o RUN` makes a run of it")
-    bound = bool(numbers["bits_per_byte_is_bound"])
+    bound = bool(numbers.get("bits_per_byte_is_bound"))
     figures = [
         ExportedFigure(one.name, one.title, float(numbers[one.name]), one.digits, one.bounded and bound)
         for one in FIGURES
-        if numbers[one.name] is not None
+        if numbers.get(one.name) is not None
     ]
-    if numbers["interval"] is not None and not numbers["zero_probability_events"]:
+    if numbers.get("interval") is not None and not numbers.get("zero_probability_events"):
         interval = decode(numbers["interval"], Interval, run.path, "an interval", "evaluate again")
         figures[0] = replace(figures[0], interval=interval)  # of the perplexity
     text = run.settings.get("text")

@@ -22,7 +22,7 @@ from lmgauge.models.combined.mixture.mixing import Mixture
 from lmgauge.models.combined.mixture.model import MixtureModel
 from lmgauge.models.combined.spelling.model import SpelledModel, parted
 from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.ngram.ngram_arrays import Floats, Level, levels_of, make_keys, reweighted, tables_of
+from lmgauge.models.ngram.ngram_arrays import Floats, Level, find_rows, levels_of, make_keys, reweighted, tables_of
 from lmgauge.models.ngram.settings import TrainingRecord
 from lmgauge.text.vocabulary import UNK, Vocabulary
 
@@ -152,7 +152,7 @@ class _Part:
         rows[union_rows] = np.arange(len(own))
         self.foreign = self.foreign[union.parents] | ~self._knows[union.words]
         look = np.flatnonzero(self.foreign & (self.rows[union.parents] != _NONE))
-        rows[look] = _find(own, self.rows[union.parents[look]], self._word_of[union.words[look]])
+        rows[look] = find_rows(own.keys, self.rows[union.parents[look]], self._word_of[union.words[look]])
         has = np.flatnonzero(rows != _NONE)
         self.probabilities = self.weights[union.parents] * self.probabilities[union.suffixes]
         sure = has[self._knows[union.words[has]]]
@@ -165,15 +165,6 @@ class _Part:
 
 _NO_ROWS, _NO_VALUES = np.zeros(0, np.uint32), np.zeros(0)
 _EMPTY = Level(_NO_ROWS, _NO_ROWS, _NO_ROWS, _NO_VALUES, _NO_VALUES, np.zeros(0, bool))
-
-
-def _find(level: Level, parents: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.int64]:
-    # Rows of n-grams in a level, int64 [n], -1 for those that it does not have.
-    if not len(level):
-        return np.full(len(parents), _NONE)
-    keys = make_keys(parents, words)
-    rows = np.minimum(np.searchsorted(level.keys, keys), len(level) - 1)
-    return np.where(level.keys[rows] == keys, rows, _NONE)
 
 
 def _merged(parts: Sequence[_Part]) -> Level:
