@@ -10,7 +10,7 @@ from lmgauge.base.choices import NgramContext, SmoothingKind, VocabularyKind
 from lmgauge.base.declaration import chosen, verb
 from lmgauge.base.errors import MissingExtraError, UsageError
 from lmgauge.base.option_numbers import Bounds, Count
-from lmgauge.base.progress import listener
+from lmgauge.base.progress import listener, listening
 from lmgauge.models.model_settings import VocabularySettings
 from lmgauge.models.ngram.settings import MAX_ORDER, NgramTrainingSettings
 from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, NeuralTrainingSettings, RunSettings
@@ -103,7 +103,8 @@ def train(
             what = "texts, how they are read, memory, workers and a spelled vocabulary"
             raise UsageError(f"counts are read in place of a text, and in memory: leave out {what}")
         refuse_output(output, [counts])
-        model = train_from_counts(training, os.fspath(counts))
+        with listening(progress or listener()):
+            model = train_from_counts(training, os.fspath(counts))
         if output is not None:
             model.save(os.fspath(output), **vars(form))
         return model

@@ -64,7 +64,9 @@ def test_words_that_are_left_out_are_unknown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["", ".zst", ".xz", ".bz2"])
 def test_a_model_of_counts_is_that_of_the_text(tmp_path: Path, ending: str) -> None:
     file = count(LINES, tmp_path / f"counts.tsv{ending}")
-    model = lmgauge.train("modified-kneser-ney", counts=file)
+    stages: list[str] = []
+    model = lmgauge.train("modified-kneser-ney", counts=file, progress=stages.append)
+    assert any("estimating" in stage for stage in stages)
     assert alike(model, lmgauge.train("modified-kneser-ney", Corpus.from_strings(LINES)))
     assert model.record.training.keys() == {"counts_sha256", "segments", "events"}
     # a longer order than is asked for, and words that are not in the list

@@ -148,3 +148,12 @@ def test_a_data_frame_and_a_json_array(tmp_path: Path) -> None:
     array.write_text("[1]", encoding="utf-8")
     with pytest.raises(InputError, match=r"t.json: is not a log as columns writes it"):
         lmgauge.tasks.import_items(array, tmp_path / "run", score="ok")
+
+
+def test_odd_values_are_text_or_refused(tmp_path: Path) -> None:
+    run = imported(
+        tmp_path, [{"item": "\ud800", "acc": 1, "model": 5, "subset": [1], "prompt": "\udfff", "cluster": {"a": 1}}]
+    )
+    assert (run.item, run.subset, run.cluster, run.origin.model) == (["\ufffd"], ["[1]"], ['{"a": 1}'], "5")
+    with pytest.raises(InputError, match=r"is not a log as columns writes it \(TypeError: unhashable type: 'dict'\)"):
+        imported(tmp_path, [{"item": "a", "acc": 1, "sample": {}}])

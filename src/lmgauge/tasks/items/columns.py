@@ -23,7 +23,7 @@ def columns(file: LogFile) -> Iterator[LoggedItem]:
         prompt, content, subset, model = (str(fields.get(name) or "") for name in ("prompt", "content", "subset", "model"))
         scores = {name: None if value == "" else value for name, value in fields.items()}
         sample = next((fields[name] for name in _SAMPLES if name in fields), 0)
-        prompt = prompt if not prompt or _DIGEST.fullmatch(prompt) else digest(prompt)
+        prompt = prompt if not prompt or _DIGEST.fullmatch(prompt) else digest([prompt])
         about = {"prompt": prompt, "content": content if _DIGEST.fullmatch(content) else "", "model": model}
         item, note = (fields[known[0]], "") if known else (str(number), _BY_ROW)
         yield LoggedItem(where, item, scores, fields, sample, subset, fields.get("cluster"), note=note, **about)

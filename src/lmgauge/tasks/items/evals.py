@@ -23,7 +23,7 @@ def promptfoo(file: LogFile) -> Iterator[LoggedItem]:
         model = provider if isinstance(provider, str) else provider.get("label") or provider["id"]
         scores = {"success": result["success"], "score": result["score"]} | result.get("namedScores", {})
         scores = {} if result.get("failureReason") == _FAILED else scores
-        about = {"prompt": digest(prompt["raw"]), "content": digest(given)}
+        about = {"prompt": digest([prompt["raw"]]), "content": digest([given])}
         about["model"] = f"{model}, {prompt['label']}" if several else model
         # Where --id names a variable, tests with the same value are attempts at one item.
         yield LoggedItem(where, result["testIdx"], scores, given | result, sample=result["testIdx"], **about)
@@ -47,7 +47,7 @@ def openai_evals(file: LogFile) -> Iterator[LoggedItem]:
         spec = event.get("spec", spec)
         data, sample = event.get("data", {}), event.get("sample_id")
         if event.get("type") == "sampling":
-            prompts.setdefault(sample, digest(data["prompt"]))
+            prompts.setdefault(sample, digest([data["prompt"]]))
         elif scores := {name: value for name, value in data.items() if isinstance(value, (bool, int, float))}:
             model, subset = [*spec.get("completion_fns", []), spec.get("model_name", "")][0], spec.get("eval_name", "")
             yield LoggedItem(where, sample, scores, data | event, 0, subset, None, prompts.get(sample, ""), "", model)

@@ -32,7 +32,7 @@ def helm(file: LogFile) -> Iterator[LoggedItem]:
             "sample": trial,
             "subset": subset,
             "model": model,
-            "prompt": digest(prompt) if prompt else "",
+            "prompt": digest([prompt]) if prompt else "",
         }
         yield LoggedItem(where, entry["instance_id"], scores, state["instance"] | entry, **about)
 

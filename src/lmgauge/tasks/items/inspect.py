@@ -34,7 +34,7 @@ def inspect(file: LogFile) -> Iterator[LoggedItem]:
         if not isinstance(content, str):  # messages, with ids that each run draws anew
             content = [[message["role"], message["content"]] for message in content]
         scores, fields = dict(_numbers(sample.get("scores") or {})), (sample.get("metadata") or {}) | sample
-        about = {"sample": sample["epoch"], "content": digest(content) if content else "", "note": note}
+        about = {"sample": sample["epoch"], "content": digest([content]) if content else "", "note": note}
         yield LoggedItem(where, sample["id"], scores, fields, subset=task, model=model, **about)
 
 

@@ -17,7 +17,7 @@ from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.escaping import first_few, listed
 from lmgauge.base.option_numbers import number, shown
 from lmgauge.base.plugins import Plugins
-from lmgauge.scores.imports.log import LogFile
+from lmgauge.scores.imports.log import LogFile, printable
 from lmgauge.tasks.items.table import ItemScores, ItemsOrigin
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -37,6 +37,7 @@ ITEM_IMPORTERS = Plugins(
 and none for a file of another program. The first line of its docstring is its description. They are tried in this order, a
 table of columns last."""
 _MOST_NAMES = 12
+_STRINGS = ("subset", "prompt", "content", "model", "note")
 _TRUTH = {"true": 1.0, "false": 0.0}
 _Key = tuple[str, str]
 """An item: its subset, and its id there."""
@@ -107,7 +108,9 @@ def _recognized(file: LogFile) -> tuple[str, Iterator[LoggedItem]]:
 def _read(file: LogFile, program: str) -> Iterator[LoggedItem]:
     # Importers take a log to be as its program writes it.
     try:
-        yield from ITEM_IMPORTERS.find(program)(file) or ()
+        for logged in ITEM_IMPORTERS.find(program)(file) or ():
+            hash((logged.sample, *logged.scores))
+            yield logged._replace(**{name: printable(str(getattr(logged, name))) for name in _STRINGS})
     except (LookupError, TypeError, AttributeError) as error:
         wrong = f"{type(error).__name__}: {error}"
         raise InputError(f"{file.path}: is not a log as {program} writes it ({wrong}); was it changed?") from error
@@ -167,7 +170,7 @@ class _Log:
         if name is not None and value in (None, ""):
             names = first_few(list(logged.fields), _MOST_NAMES)
             self.problems[f"has no field {name!r}; it has {names}"][logged.where] = None
-        return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+        return printable(value) if isinstance(value, str) else "" if value is None else json.dumps(value)
 
     def _check_same(self, logged: LoggedItem, model: str, key: _Key, where: str) -> None:
         _, content, prompt = self.items[model].setdefault(key, (where, logged.content, logged.prompt))
