@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge.evaluation import passages
-from lmgauge.evaluation.passages import (
-    SAMPLE,
-    WORST,
-    ChosenPassages,
-    _fair_share,
-    _Leaders,
-    choose_passages,
-)
+from lmgauge.evaluation.passages import SAMPLE, WORST, ChosenPassages, _fair_share, choose_passages
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.evaluation.slicing.cuts import Cuts
 from lmgauge.scores import ScoreBatch
@@ -238,15 +231,6 @@ def test_a_table_without_spans_has_scores_and_a_note(folder: Path, tmp_path: Pat
     assert "no byte spans" in found.notes[0]
     assert found.scores is not None
     assert sum(found.scores.counts[0]) == 3
-
-
-@given(st.lists(st.floats(-2, 2), max_size=40), st.integers(0, 6), st.integers(1, 7))
-def test_leaders_are_the_largest_values_whatever_the_blocks(values: list[float], most: int, size: int) -> None:
-    leaders = _Leaders(most)
-    for first in range(0, len(values), size):
-        leaders.add(np.array(values[first : first + size]), first)
-    expected = sorted((i for i, value in enumerate(values) if value > 0), key=lambda i: (-values[i], i))[:most]
-    assert list(leaders) == expected
 
 
 @given(st.lists(st.integers(0, 100), max_size=30), st.integers(30, 1000))

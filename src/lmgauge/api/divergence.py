@@ -105,7 +105,7 @@ def divergence(
     from lmgauge.evaluation.divergence.base_file import BaseFile
     from lmgauge.evaluation.divergence.bases import AskedBase, StoredBase, settled
     from lmgauge.evaluation.divergence.candidates import CandidateRuns
-    from lmgauge.records.parquet_files import is_parquet
+    from lmgauge.records.parquet import is_parquet
 
     candidates = inputs.listed(candidate)
     if model is not None and not (isinstance(base, BaseFile) or is_parquet(base)):
@@ -179,7 +179,7 @@ def _decided(
     scoring: ScoringOptions,
 ) -> Decision:
     from lmgauge.evaluation.comparison.until import decide, noted
-    from lmgauge.evaluation.divergence.nearness import Nearness
+    from lmgauge.evaluation.divergence.divergence import Nearness
 
     limit, within = (margin, None) if len(models) == 2 else (None, margin)
     with noted(output) as totals:

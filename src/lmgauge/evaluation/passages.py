@@ -17,6 +17,7 @@ from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.cuts import Cuts, range_words
 from lmgauge.evaluation.slicing.span_alignment import Floats, Ints, ranges_by_event, shared_ranges
 from lmgauge.evaluation.slicing.sums import Cut
+from lmgauge.numerics.largest import Largest
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import SEPARATOR, SPELLING, ScoreBatch
 from lmgauge.text.documents import Corpus
@@ -133,9 +134,9 @@ class _Reading:
     ) -> None:
         self.runs, self.corpus, self.cuts, self.averages = runs, corpus, cuts, averages
         self.named = {why: list(indices)[:segments] for why, indices in named.items()}
-        self.leaders = {SAMPLE: _Leaders(segments)}
+        self.leaders = {SAMPLE: Largest(segments)}
         if WORST not in named:
-            self.leaders = {WORST: _Leaders(segments)} | self.leaders
+            self.leaders = {WORST: Largest(segments)} | self.leaders
         self.random = np.random.default_rng(seed)
         self.scores = SegmentScores(len(runs))
         self.spans = True
@@ -161,7 +162,8 @@ class _Reading:
         if len(tables) > 1:
             values[WORST][impossible] = 0.0
         for why, leaders in self.leaders.items():
-            leaders.add(values[why], block.first)
+            positive = np.flatnonzero(values[why] > 0.0)
+            leaders.add(block.first + positive, values[why][positive])
         wanted = {index for indices in (*self.named.values(), *map(list, self.leaders.values())) for index in indices}
         self.passages = {index: passage for index, passage in self.passages.items() if index in wanted}
         for index in sorted(i for i in wanted if block.first <= i < block.first + len(block) and scored[i - block.first]):
@@ -253,25 +255,6 @@ class _Reading:
 
 
 _KINDS = (WORST, IMPROVED, LOST, SAMPLE)
-
-
-class _Leaders:
-    """The indices of the segments with the largest values above 0, the largest first; of equal ones the earlier stays."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._values = np.zeros(0)
-        self._indices = np.zeros(0, np.int64)
-
-    def add(self, values: Floats, first: int) -> None:
-        # Add the segments of a block, of which this is the first, with their values [segments].
-        positive = np.flatnonzero(values > 0.0)
-        values = np.concatenate((self._values, values[positive]))
-        order = np.argsort(-values, kind="stable")[: self._most]
-        self._values, self._indices = values[order], np.concatenate((self._indices, positive + first))[order]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._indices.tolist())
 
 
 def lead_of(given_text: bytes) -> str:

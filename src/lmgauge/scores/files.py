@@ -20,7 +20,7 @@ from lmgauge.base.json_text import from_json
 from lmgauge.base.option_numbers import number
 from lmgauge.base.paths import file_state
 from lmgauge.records.formats import RECORD_ENDINGS, format_of, reader_of, split_compression
-from lmgauge.records.parquet_files import batches_of, is_parquet, open_parquet
+from lmgauge.records.parquet import batches_of, is_parquet, open_parquet
 from lmgauge.records.records import Fields, Row
 from lmgauge.records.sources import find_sources
 from lmgauge.scores.sequences import SEQUENCES, choose, logprob_columns, rows_of, rows_of_records, schema_of

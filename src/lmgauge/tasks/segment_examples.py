@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from lmgauge.base.choices import DEFAULT_SEED
 from lmgauge.base.option_numbers import check_whole
+from lmgauge.numerics.largest import Largest
+from lmgauge.numerics.resampling import GOLDEN, mixed
 from lmgauge.tasks.alignment import Alignment, ErrorCounts, Unit, align_all
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.metrics.error_rates import EditRate
@@ -66,27 +68,6 @@ class _Texts:
     scores: tuple[float, ...]
 
 
-class _Top:
-    """The segments with the largest keys; of equal ones those with the larger second key, then the earlier ones."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._rows = np.empty((0, 3))
-
-    def see(self, first: int, keys: NDArray[np.float64], seconds: NDArray[np.float64]) -> None:
-        rows = np.column_stack([keys, seconds, np.arange(first, first + len(keys))])
-        if len(rows) > 4 * self._count:  # most are out of the question
-            least = np.partition(keys, len(keys) - self._count)[len(keys) - self._count] if self._count else np.inf
-            rows = rows[keys >= least]
-        rows = np.concatenate([self._rows, rows])
-        order = np.lexsort((rows[:, 2], -rows[:, 1], -rows[:, 0]))[: self._count]
-        self._rows = rows[order]
-
-    @property
-    def segments(self) -> list[int]:
-        return [int(segment) for segment in self._rows[:, 2]]
-
-
 class SegmentChooser:
     """Chooses segments while they are scored; keeps no more texts than are shown at the end."""
 
@@ -95,8 +76,8 @@ class SegmentChooser:
         self._metric, self._count, self._seed = metric, count, seed
         self._scored_by = replace(metric, effective_order=True) if isinstance(metric, BLEU) else metric
         self._names: tuple[str, ...] = ()
-        self._worst: list[_Top] = []
-        self._apart = self._sample = _Top(0)
+        self._worst: list[Largest] = []
+        self._apart = self._sample = Largest(0)
         self._texts: dict[int, _Texts] = {}
         self._done = 0
         self._edges = np.linspace(0, 1 if metric.percent else 100, BINS + 1)
@@ -111,23 +92,25 @@ class SegmentChooser:
         if not self._names:
             self._names = tuple(names)
             self._count = min(self._count, max(1, MOST_TEXTS // (3 * len(names))))
-            self._apart, self._sample = _Top(self._count), _Top(self._count)
-            self._worst = [_Top(self._count) for _ in names]
+            self._apart, self._sample = Largest(self._count), Largest(self._count)
+            self._worst = [Largest(self._count) for _ in names]
             self._counts = [np.zeros(BINS, np.int64) for _ in names]
             self._errors = [ErrorCounts() for _ in names]
         sums = [rows.astype(np.float64) for rows in statistics]
         scores = np.array([self._scored_by.scores(rows) for rows in sums])
         lengths = sums[0][:, self._metric.reference_columns].sum(axis=1)
+        places = np.arange(self._done, self._done + len(block))
         if self._metric.higher_is_better:
             badness, seconds = -scores, lengths
         else:  # the number of errors: of short segments a rate says little
             badness, seconds = scores * np.maximum(lengths, 1), scores[0]
         for top, keys in zip(self._worst, badness, strict=True):
-            top.see(self._done, keys, seconds)
+            top.add(places, keys, seconds)
         if len(names) > 1:
             spread = badness.max(axis=0) - badness.min(axis=0)
-            self._apart.see(self._done, np.where(spread > 0, spread, -np.inf), lengths)
-        self._sample.see(self._done, _drawn(self._done, len(block), self._seed), lengths)
+            self._apart.add(places, np.where(spread > 0, spread, -np.inf), lengths)
+        drawn = mixed((places.astype(np.uint64) + np.uint64(1 + ((self._seed % 2**32) << 32))) * GOLDEN)
+        self._sample.add(places, drawn.astype(np.float64), lengths)
         for counts, of_system in zip(self._counts, scores, strict=True):
             counts += np.histogram(np.clip(of_system, self._edges[0], self._edges[-1]), self._edges)[0]
         if isinstance(self._metric, EditRate):
@@ -145,7 +128,7 @@ class SegmentChooser:
 
     def _keep(self, block: Block, group_names: Sequence[str], scores: NDArray[np.float64]) -> None:
         # Keep the texts of what is chosen so far, and no others.
-        chosen = {segment for top in (*self._worst, self._apart, self._sample) for segment in top.segments}
+        chosen = {segment for top in (*self._worst, self._apart, self._sample) for segment in top}
         self._texts = {segment: texts for segment, texts in self._texts.items() if segment in chosen}
         for segment in chosen - self._texts.keys():
             i = segment - self._done
@@ -163,7 +146,7 @@ class SegmentChooser:
         reasons: dict[int, list[str]] = {}
         kinds = ((worst, self._worst[self._names.index(best)]), (APART, self._apart), (SAMPLE, self._sample))
         for why, top in kinds:
-            for segment in top.segments:
+            for segment in top:
                 reasons.setdefault(segment, []).append(why)
         first_with = {texts.references + texts.hypotheses: i for i, texts in sorted(self._texts.items(), reverse=True)}
         distinct = set(first_with.values())  # a text that comes again and again is shown once
@@ -197,16 +180,6 @@ def _unit(references: Iterable[str]) -> Unit:
     letters = [ord(character) for text in references for character in text[:1000] if character.isalpha()]
     unspaced = sum(any(low <= letter <= high for low, high in _UNSPACED) for letter in letters)
     return "character" if 2 * unspaced > len(letters) else "word"
-
-
-def _drawn(first: int, count: int, seed: int) -> NDArray[np.float64]:
-    # Random number for each segment that depends on its number and the seed only (SplitMix64).
-    with np.errstate(over="ignore"):
-        state = np.arange(first + 1, first + count + 1, dtype=np.uint64) + np.uint64((seed % 2**32) << 32)
-        state *= np.uint64(0x9E3779B97F4A7C15)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (state ^ (state >> np.uint64(31))).astype(np.float64)
 
 
 def window(item: ShownSegment, most: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.comparison import until
-from lmgauge.evaluation.divergence.nearness import Nearness
+from lmgauge.evaluation.divergence.divergence import Nearness
 from lmgauge.numerics.sequential import confidence_sequence
 from lmgauge.work.manifest import Notes
 

@@ -2,7 +2,7 @@
 
 Of 5 % errors four belong to all looks together (`numerics.sequential`), and one to the ordinary paired test of all of them,
 which is made where the text is used up. Totals of documents are noted as soon as they are known: a run goes on from there.
-What is asked is a `Question`: which of two models predicts better (`Pair`), or is nearer to a third (`divergence.nearness`).
+What is asked is a `Question`: which of two models predicts better (`Pair`), or is nearer to a third (`divergence.Nearness`).
 """
 
 from __future__ import annotations

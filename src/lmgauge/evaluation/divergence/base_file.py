@@ -23,7 +23,7 @@ from lmgauge.base.errors import InputError
 from lmgauge.base.files import writing
 from lmgauge.base.json_text import from_json
 from lmgauge.base.paths import open_reading
-from lmgauge.records.parquet_files import open_parquet
+from lmgauge.records.parquet import open_parquet
 from lmgauge.scores.distributions.stored_rows import BaseRows, LastLayer, StoredRows, draws_of
 from lmgauge.scores.distributions.tile import LOWEST, Tile, as_numpy, ready
 from lmgauge.scores.table import EOS_KIND, TOKEN

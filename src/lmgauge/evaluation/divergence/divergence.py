@@ -1,4 +1,4 @@
-"""How far models are from a base, over the contexts of a text: what quantizing, pruning or distilling cost."""
+"""How far models are from a base over the contexts of a text, and which is nearer: what quantizing or distilling cost."""
 
 # Both models predict each event of the text from what really came before it; the two distributions over the whole
 # vocabulary are then compared, tile by tile.
@@ -8,12 +8,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import starmap
+from itertools import starmap, tee
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmgauge.base.version import NUMBERS_VERSION
+from lmgauge.evaluation.comparison.until import KL, Question
 from lmgauge.evaluation.diagnosis.costs import TokenCost, TokenCosts
 from lmgauge.evaluation.divergence.bases import Base, ModelFacts, ranks_of
 from lmgauge.evaluation.divergence.candidates import CandidateSums, candidate_tests
@@ -26,16 +27,20 @@ from lmgauge.evaluation.other_batches import against_itself
 from lmgauge.evaluation.slicing.cuts import Cuts, TrainingWords
 from lmgauge.evaluation.slicing.span_alignment import exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
+from lmgauge.numerics.exact import Floats
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.signature import Signature, text_parts
+from lmgauge.scores import ScoreBatch
 from lmgauge.scores.context_policy import ContextPolicy
 from lmgauge.scores.distributions.blocks import of_events
-from lmgauge.scores.distributions.reductions import Divergences
+from lmgauge.scores.distributions.reduce import reduce_pair
+from lmgauge.scores.distributions.reductions import Divergences, KullbackLeibler
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
+
 
 Watch = Callable[[int, PairRows], None]
 
@@ -251,3 +256,49 @@ class KlSlices:
     def costly(self, most: int) -> tuple[TokenCost, ...]:
         """Return the tokens with most KL in all, bits."""
         return self._tokens.most(most)
+
+
+class Nearness(Question):
+    """Which of two candidates is nearer to a base, by mean KL(base || candidate); or whether one is nearer than a limit."""
+
+    # models: the base and its candidates, over the same tokens; limit: nats per event, None where there are two candidates.
+
+    infinite = (
+        "the divergence is infinite or undefined at an event, as a model rules out what the base holds possible: there is "
+        "nothing to decide"
+    )
+
+    def __init__(
+        self,
+        models: Sequence[LanguageModel],
+        names: Sequence[str],
+        corpus: Corpus,
+        *,
+        limit: float | None = None,
+        notes: Sequence[str] = (),
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(models, names, corpus, threads)
+        self.base, self.limit = names[0], limit
+        self.sides = names[1:] if limit is None else (f"{limit:g} nats", names[1])
+        self.made_of["figure"] = "kl"  # the totals of a comparison of the same models are others
+        base, *candidates = map(ModelFacts.of, models, names)
+        self.notes += (*notes, *dict.fromkeys(note for one in candidates for note in pair_notes(base, one)))
+
+    def batches(self, text: Corpus) -> Iterator[tuple[Segments, Sequence[ScoreBatch]]]:
+        """Yield each block of a text with the divergences of each candidate, as what it pays."""
+        base, *candidates = self.models
+        blocks, *copies = tee(text, 1 + len(candidates))
+        kl, threads = KullbackLeibler(), self.threads
+        pairs = [reduce_pair(base, one, copy, kl, threads=threads) for one, copy in zip(candidates, copies, strict=True)]
+        for block, *each in zip(blocks, *pairs, strict=True):
+            yield block, [_paid(batch, columns["kl_ab"]) for _, batch, columns in each]
+
+    def metric(self) -> int:
+        """Return the number of the figure that this is about."""
+        return KL
+
+
+def _paid(batch: ScoreBatch, kl: Floats) -> ScoreBatch:
+    # What sums nats takes costs as log-probabilities: an infinite divergence is an event of probability zero.
+    return replace(batch, logprob=-np.where(np.isnan(kl), np.inf, kl), extra={})

@@ -20,7 +20,7 @@ from lmgauge.base.files import reason_of, writing_directory
 from lmgauge.base.json_text import from_json
 from lmgauge.base.result_list import ResultList
 from lmgauge.numerics.exact import Floats, Ints
-from lmgauge.records.parquet_files import open_parquet
+from lmgauge.records.parquet import open_parquet
 
 ITEMS_FILE = "items.parquet"
 _KEY = b"lmgauge.items"

@@ -10,7 +10,7 @@ import pytest
 
 from lmgauge import Corpus
 from lmgauge.base.errors import InputError
-from lmgauge.records.parquet_files import refuse_missing_rows
+from lmgauge.records.parquet import refuse_missing_rows
 
 
 def test_rows_that_arrow_leaves_out_are_missed(tmp_path: Path) -> None:
