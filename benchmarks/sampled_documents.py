@@ -7,6 +7,7 @@ cache. Each draw then makes the estimates of `lmgauge eval --proxy --sample` fro
 * **times**: mean square error of a plain sample (documents drawn at random, total nats over total bytes, or tokens), divided
   by that of the estimate; of bits per byte, and per token.
 * **cover**: 95 % intervals that hold the figure of the whole collection: of bits per byte, per token, and of a plain sample.
+* **half**: the first two of a group, half of the documents, where six of it are drawn.
 * **noise**: times and cover with random numbers for a proxy, and with three such proxies beside the 5-gram.
 * **alarms**: tests at 5 % of two models that do not differ on texts of these documents, drawn with replacement; each scores
   the same sample of such a text; of bits per byte, and per token.
@@ -29,6 +30,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -128,7 +130,7 @@ def of_proxy(columns: dict[str, Floats], label: str) -> list[Floats]:
     return [columns[f"{label}{column}"] for column in ("", " unseen", " events")]
 
 
-def spreads(sizes: Floats, proxies: list[list[Floats]], drawn: Ints, values: list[Floats], **how: bool) -> dict[str, Spread]:
+def spreads(sizes: Floats, proxies: list[list[Floats]], drawn: Ints, values: list[Floats], **how: Any) -> dict[str, Spread]:
     """Return nats per byte and per event, as `lmgauge eval --sample` has them, of nats and events of each document."""
     said = {str(i): tuple(column.tolist() for column in proxy) for i, proxy in enumerate(proxies)}
     sample = Sample("", 0, drawn.tolist(), "", 0, [], {"bytes": sizes.tolist()}, said)
@@ -149,6 +151,8 @@ def simulate(columns: dict[str, Floats], label: str, count: int, draws: int) -> 
         "kn5": own[0] / sizes,
         "several": own[0] / sizes,
     }
+    half = np.random.default_rng(count).uniform(size=len(sizes)) < 0.5
+    truth["half"] = values[0][half].sum() / sizes[half].sum()
     helpers = {"plain": [], "kn5": [own], "noise": noise[:1]}
     if count >= 40:  # ten documents a proxy
         helpers["several"] = [own, *noise]
@@ -157,7 +161,10 @@ def simulate(columns: dict[str, Floats], label: str, count: int, draws: int) -> 
     for number in range(draws):
         for name, proxies in helpers.items():
             drawn = draw(rates.get(name, np.zeros(len(sizes))), count, number)
-            for per, spread in spreads(sizes, proxies, drawn, values).items():
+            estimates = spreads(sizes, proxies, drawn, values)
+            if half[drawn].sum() >= 6:
+                estimates["half"] = spreads(sizes, proxies, drawn, values, part=half)["bytes"]
+            for per, spread in estimates.items():
                 errors.setdefault((name, per), []).append((spread.ratio - truth[per]) ** 2)
                 hits.setdefault((name, per), []).append(holds(spread, truth[per]))
     times = {key: float(np.mean(errors["plain", key[1]]) / np.mean(squares)) for key, squares in errors.items()}
@@ -165,6 +172,7 @@ def simulate(columns: dict[str, Floats], label: str, count: int, draws: int) -> 
     alarms = 100 * np.mean([false_alarms(columns, label, count, number) for number in range(draws)], axis=0)
     return (
         f"{label:12} {count:4} {shown['kn5', 'bytes']}   {shown['kn5', 'events']}   {shown['plain', 'bytes'][7:]}   "
+        f"{shown.get(('kn5', 'half'), '     -     -')}   "
         f"{shown['noise', 'bytes']}   {shown.get(('several', 'bytes'), '     -     -')}   {alarms[0]:.1f} {alarms[1]:.1f}"
     )
 
@@ -229,7 +237,7 @@ def main() -> None:
                 for share in options.until:
                     print(until(columns, label, share, options.draws), flush=True)
             continue
-        print("model        drawn times cover   per token     plain      noise         several       alarms", flush=True)
+        print("model        drawn times cover   per token     plain   half       noise      several     alarms", flush=True)
         for label in MODELS:
             for count in (size for size in SIZES if size < len(sizes)):
                 print(simulate(columns, label, count, options.draws), flush=True)

@@ -45,7 +45,8 @@ def import_scores(
     """Make a run folder of what another program scored: `lmgauge import`.
 
     It reads logs of lm-evaluation-harness (--log_samples), vLLM, completions servers, llama.cpp's perplexity, SRILM (-debug
-    2), KenLM (query -v word) or minicons; or a table of tokens, with `logprob` naming its column of scores.
+    2), KenLM (query -v word) or minicons; or a table of tokens, with `logprob` naming its column of scores. With --score it
+    reads the scores of a task's items instead, as harnesses log them: `lmgauge.tasks.import_items`.
 
     Args:
         files: output of the program: a path, or several, in the order of the text; in Python also a data frame.
