@@ -206,15 +206,15 @@ def false_alarms(columns: dict[str, Floats], label: str, count: int, number: int
     of_text = {name: column[text] for name, column in columns.items()}
     rival = next(one for one in MODELS if one != label)
     drawn = draw(of_text["kn5"] / of_text["bytes"], count, number)
-    found = []
+    alarms = []
     for per in ("bytes", "events"):
         size = f"{label} events" if per == "events" else per
         shift = (columns[label] - columns[rival]).sum() / columns[size].sum()
         difference = of_text[label] - of_text[rival] - shift * of_text[size]
         values = [difference, of_text[f"{label} events"]]
         tested = spreads(of_text["bytes"], [of_proxy(of_text, "kn5")], drawn, values, like_texts=True)
-        found.append(tested[per].p_value < 0.05)
-    return found
+        alarms.append(tested[per].p_value < 0.05)
+    return alarms
 
 
 def main() -> None:

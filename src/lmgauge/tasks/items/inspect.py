@@ -39,7 +39,7 @@ def inspect(file: LogFile) -> Iterator[LoggedItem]:
 
 
 def _numbers(scores: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    # Numbers by the names of their scorers, of several values by SCORER/NAME; NaN is no score.
+    # Numbers by the names of their scorers, of several values by SCORER/NAME; NaN is left out.
     for scorer, score in scores.items():
         value = score["value"]
         for name, one in value.items() if isinstance(value, dict) else [("", value)]:
