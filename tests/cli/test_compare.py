@@ -449,6 +449,8 @@ def test_models_are_compared_on_all_of_a_text_unless_asked_otherwise(made: Path)
         (("--recipe", "a=RUN", "--target", "3.28"), "a target needs two run folders or more"),
         (("--recipe", "a=RUN,RUN", "--target", "3.28"), "they are the same model, not two seeds"),
         (("--recipe", "a=RUN,RUN", "--target", "3.28", "--margin", "1%"), "--margin does not go with --target"),
+        (("--recipe", "a=RUN", "--recipe", "b=RUN", *UNTIL), "recipe a: has 1 run; give two or more"),
+        (("--recipe", "a=RUN", *UNTIL, "--margin", "1%"), "--margin does not go with --recipe and --until"),
         (("run-kn", "run-wb", "--margin", "1%"), "--margin is for models"),
         (("run-kn", "run-wb", "--plan", "0"), "plan must be a number from above 0 to below 1"),
         (("-m", "kn", "-m", "wb", "-", "--document", "segment", *UNTIL), "save it in a file first"),

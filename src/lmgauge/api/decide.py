@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lmgauge.api.inputs import Models, PathLike, Text, corpus_of, followed, listed, named_models, opened, refuse_output
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @verb
 def decide(
-    models: Models,
+    models: Models | Mapping[str, Sequence[PathLike]],
     text: Text | None = None,
     *,
     target: Positive | None = None,
@@ -37,7 +38,7 @@ def decide(
 
     Args:
         models: models in place of runs: TEXT is scored by each; with `until` by two, a few documents at a time. With a
-            target, runs.
+            target, runs; without a text, the runs of two recipes by their names, which are paired seed by seed.
         text: files, globs or a `Corpus`, of seven documents or more.
         target: is the recipe below this cross-entropy (nats per event), by its runs so far, in order?
         until: score documents in random order until it is decided, or the text is used up.
@@ -65,6 +66,11 @@ def decide(
     """
     from lmgauge.evaluation.comparison import until as of_documents
 
+    if isinstance(models, Mapping) and text is None and target is None:
+        from lmgauge.evaluation.comparison.recipes import decide_recipes
+
+        return decide_recipes({name: [opened(run) for run in cast("list[PathLike]", runs)] for name, runs in models.items()})
+    models = cast("Models", models)
     if target is not None and text is None:
         return of_documents.against_target([opened(cast("PathLike", run)) for run in listed(models)], target)
     if text is None or target is not None:

@@ -104,6 +104,10 @@ def compare(call: Call) -> None:
             raise click.UsageError("--target is about the runs of one recipe: --recipe mine=run1,run2,run3 --target 3.28")
         call.answer(call(decide, models=next(iter(recipes.values()))))
         return
+    if call["recipes"] and "until" in call.values:
+        call.refuse(call.values.keys() - {"recipes", "until", "threads"}, "does not go with --recipe and --until")
+        call.answer(call(decide, models=_by_name("--recipe", call["recipes"], "A=run1,run2,run3")))
+        return
     if call["recipes"]:
         call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")
         call.answer(call(compare_recipes, recipes=_by_name("--recipe", call["recipes"], "A=run1,run2,run3")))

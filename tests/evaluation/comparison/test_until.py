@@ -150,3 +150,11 @@ def test_a_recipe_is_held_against_a_target_by_its_runs(tmp_path: Path) -> None:
     low, high = confidence_sequence(values - values.mean(), np.ones(8), 0.05, 2)
     assert open_still.difference.interval is not None
     assert (open_still.difference.interval.low, open_still.difference.interval.high) == (low.max(), high.min())
+    # Two recipes, seed by seed: as if the first half were of one, and the others of a second.
+    halves = lmgauge.decide({"one": runs[:4], "two": runs[4:]})
+    low, high = confidence_sequence(values[4:] - values[:4], np.ones(4), 0.05, 2)
+    assert (halves.first, halves.second, halves.documents, halves.unit) == ("one", "two", 4, "runs")
+    assert halves.difference.difference == pytest.approx(values[4:].mean() - values[:4].mean(), rel=1e-12)
+    assert halves.verdict == ("first" if low.max() > 0 else "second" if high.min() < 0 else "undecided")
+    with pytest.raises(UsageError, match=r"as many runs of each \(there are \[4, 3\]\)"):
+        lmgauge.decide({"one": runs[:4], "two": runs[5:]})

@@ -25,6 +25,7 @@ from lmgauge.base.errors import InputError, UsageError
 from lmgauge.base.result_list import Result, ResultList, interval_columns
 from lmgauge.evaluation.comparison.comparability import Documents, choose_documents, gather_facts, verdicts
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
+from lmgauge.evaluation.comparison.until import Decision, by_runs, figures_of
 from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.event_sums import EventSums
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
@@ -104,6 +105,18 @@ def compare_recipes(
     first, *others = of_recipe
     items = (_compared((first, name), (of_recipe[first], of_recipe[name]), columns, metric) for name in others)
     return RecipeComparisons(holm_adjusted(items))
+
+
+def decide_recipes(recipes: Mapping[str, Sequence[Run]]) -> Decision:
+    """Say which of two recipes is better by their runs, paired in order and looked at after each pair."""
+    _check(recipes)
+    counts = [len(group) for group in recipes.values()]
+    if len(counts) != 2 or counts[0] != counts[1]:
+        raise UsageError(f"two recipes are paired seed by seed: give as many runs of each (there are {counts})")
+    runs = [run for group in recipes.values() for run in group]
+    metric = _metric(runs, remembered(*runs)).replace(PERPLEXITY, "cross_entropy")
+    (first, one), (second, other) = ((name, figures_of(group, metric)) for name, group in recipes.items())
+    return by_runs((first, second), metric, one, other)
 
 
 def _check(recipes: Mapping[str, Sequence[Run]]) -> None:

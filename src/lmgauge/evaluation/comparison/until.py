@@ -275,18 +275,33 @@ def _look(question: Question, totals: Floats, documents: int, metric: int, margi
 
 def against_target(runs: Sequence[Run], target: float) -> Decision:
     """Say whether the mean cross-entropy of a recipe is below a target, by its runs in order, looked at after each."""
-    values = np.array([run.evaluation["cross_entropy"] for run in runs if run.evaluation is not None])
-    if len(runs) < 2 or len(values) < len(runs) or len({run.text_sha256 for run in runs}) > 1:
+    if len(runs) < 2 or len({run.text_sha256 for run in runs}) > 1 or any(run.evaluation is None for run in runs):
         raise UsageError("a target needs two run folders or more of one recipe (other seeds), all of one text")
+    values = figures_of(runs, "cross_entropy")
+    return by_runs(("the target", "the recipe"), "cross_entropy", np.full(len(values), target), values)
+
+
+def figures_of(runs: Sequence[Run], metric: str) -> Floats:
+    """Return a figure of each run of a recipe, float64 [runs]."""
+    values = np.array([(run.evaluation or {}).get(metric, math.nan) for run in runs], np.float64)
+    if not np.isfinite(values).all():
+        raise UsageError(f"a run has no {metric}: give run folders, in which no event has probability zero")
     if len(np.unique(values)) < len(values):
-        raise UsageError("two runs have the same cross-entropy to the last digit: they are the same model, not two seeds")
-    ends = confidence_sequence(values - target, np.ones(len(values)), LOOKS + LAST, 2)
+        raise UsageError(f"two runs have the same {metric} to the last digit: they are the same model, not two seeds")
+    return values
+
+
+def by_runs(names: tuple[str, str], metric: str, first: Floats, second: Floats) -> Decision:
+    """Say which of two recipes has the lower figure by their runs, paired in order and looked at after each pair."""
+    # first, second: float64 [runs].
+    count, level = len(first), 1 - LOOKS - LAST
+    ends = confidence_sequence(second - first, np.ones(count), LOOKS + LAST, 2)
     low, high = float(ends[0].max()), float(ends[1].min())
-    mean, level = math.fsum(values) / len(values), 1 - LOOKS - LAST
-    interval = Interval(low, high, level, SEQUENCE, "runs", len(values)) if math.isfinite(high) else None
-    gap = Difference("cross_entropy", target, mean, mean - target, interval)
+    means = [math.fsum(values) / count for values in (first, second)]
+    interval = Interval(low, high, level, SEQUENCE, "runs", count) if math.isfinite(high) else None
+    gap = Difference(metric, means[0], means[1], means[1] - means[0], interval)
     verdict: Verdicts = "first" if low > 0 else "second" if high < 0 else "undecided"
-    return Decision("the target", "the recipe", verdict, gap, len(values), len(values), None, None, None, unit="runs")
+    return Decision(*names, verdict, gap, count, count, None, None, None, unit="runs")
 
 
 def _within(margin: float, low: float, high: float, apart: Floats, first: Floats, scale: Scale) -> bool:
