@@ -64,7 +64,8 @@ def test_what_is_refused(folder: Path, tmp_path: Path) -> None:
     out = ["-o", tmp_path / "out"]
     assert "give one of them" in refused("prune", folder / "kn3", *out)
     assert "give one of them" in refused("prune", folder / "kn3", "--threshold", 1e-5, "--to-size", 3000, *out)
-    assert "words that a vocabulary leaves out" in refused("prune", folder / "kn3", "--to-size", 3000, "--renormalize", *out)
+    for options in ((), ("--to-size", 3000)):
+        assert "renormalize goes with --vocabulary" in refused("prune", folder / "kn3", *options, "--renormalize", *out)
     (tmp_path / "words").write_text("the\n", encoding="utf-8")
     cut = ["prune", folder / "kn3", "--vocabulary", tmp_path / "words"]
     assert "cannot be compared" in refused(*cut, "--text", folder / "train.txt", *out)

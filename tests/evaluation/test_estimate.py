@@ -275,7 +275,7 @@ class TestRefused:
             ({"sample": 19, "proxy": ["small", "other"]}, "a sample of 19: give 20 documents or more, 10 for each proxy"),
             ({"document": None}, "say what they are with --document"),
             ({"document": "file"}, "a sample of 15: give 10 documents or more, 10 for each proxy; the text has 1"),
-            ({"sample": None}, "how many documents"),
+            ({"sample": None}, "how many documents.* to score all, leave --sample and --proxy out"),
             ({"until": 0.01}, "each say how many documents are scored: give one of them"),
             ({"sample": None, "until": 1.5}, "until must be a number"),
             ({"proxy": ["narrow"]}, "gives probability zero to some of the text"),

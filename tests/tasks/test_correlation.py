@@ -114,7 +114,7 @@ def test_many_systems_are_sampled_with_the_seed() -> None:
         (["a", "b"], [1.0], "2 systems, 1 times"),
         (["a", "a"], [1.0, 2.0], "'a' occurs twice"),
         (["a", "b"], [1.0, math.nan], "'b' is NaN"),
-        (["a", "b"], [1.0, 0.0], "no logarithm"),
+        (["a", "b"], [1.0, 0.0], "no logarithm; correlate without it: --no-log-x"),
     ],
 )
 def test_numbers_that_cannot_be(systems: list[str], x: list[float], words: str) -> None:

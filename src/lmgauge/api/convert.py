@@ -162,10 +162,10 @@ def prune(
     from lmgauge.models.ngram.pruning import PrunedModel, limit_vocabulary, prune_model
     from lmgauge.models.ngram.settings import read_word_list
 
+    if vocabulary is None and renormalize:
+        raise UsageError("renormalize goes with --vocabulary; by a threshold or a size, what stays always sums to one")
     if [threshold, to_size, vocabulary].count(None) != 2:
         raise UsageError("prune by a threshold, such as 1e-8, to a number of n-grams, or to a vocabulary: give one of them")
-    if vocabulary is None and renormalize:
-        raise UsageError("renormalize is about the words that a vocabulary leaves out; a threshold and a size always do so")
     if vocabulary is not None and text is not None:
         raise UsageError("perplexities of different vocabularies cannot be compared: leave out text, and see bits per byte")
     corpus = None if text is None else corpus_of(text, reading)

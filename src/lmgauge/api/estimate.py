@@ -39,8 +39,8 @@ def estimate(
     Args:
         model: the model, or its path.
         text: files: a path, several, or a `Corpus` that can be read again. Its documents must be known (`document`).
-        proxy: a cheaper model that scores all documents; an n-gram model, or the run folder of a model that did, such as an
-            earlier checkpoint; may be given several times.
+        proxy: with `sample`, `until` or `budget`: a cheaper model; it scores all documents. An n-gram model, or the run
+            folder of a model that did, such as an earlier checkpoint; may be given several times.
         by_group: also estimate each group; each file, or each value of the field that `group` names.
         threads: how many; does not change results, except by rounding.
         sampling: how many documents the model scores.

@@ -176,6 +176,8 @@ def count_ngrams(
     corpus = corpus_of(texts, reading).without_given("counting")
     if tokens.vocabulary != "open" or (google and str(output) == "-"):
         raise UsageError("counts know no other vocabulary than an open one, and Google's form is a folder: name it with -o")
+    if os.fspath(output).lower().endswith((".zip", ".7z")):
+        raise UsageError(f"-o {output}: counts are packed as .gz, .zst, .xz or .bz2: name the file so")
     refuse_output(output, [], corpus)
     settings = NgramTrainingSettings("mle", order=order, context=context, eos=eos, **vars(tokens))
     how: dict[str, Any] = {"threads": threads, "progress": listener()}

@@ -252,7 +252,8 @@ def _needed(
     # It depends on how they vary, or on how long they take, and not on which of the others will be drawn: an internal pilot
     # (Wittes & Brittain 1990, "The role of internal pilot studies in increasing the efficiency of clinical trials").
     if settings.until is None and settings.budget is None:
-        raise UsageError("how many documents? Say it with --sample N, --until SHARE or --budget TIME")
+        what = "--sample N, --until SHARE or --budget TIME"
+        raise UsageError(f"how many documents? Say it with {what}; to score all, leave --sample and --proxy out")
     pilot, begun = drawing(count), time.monotonic()
     _, (nats, _, events), *_ = scored(pilot, Outputs())
     seconds = time.monotonic() - begun

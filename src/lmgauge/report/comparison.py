@@ -237,6 +237,7 @@ def examples_of(comparison: Comparison) -> doc.Document:
 
 
 # -- until it is decided -------------------------------------------------------------------------------------------------
+_OF_SCORED = "The figures are of the documents that were scored. "
 _AT_LOOKS = "'At every look' holds at all looks together, if differences vary as a normal curve does."
 
 
@@ -246,7 +247,8 @@ def decision_blocks(decisions: Sequence[Decision]) -> Iterator[doc.Block]:
         yield doc.Heading(f"{one.second} compared with {one.first}{f', by KL from {one.base}' if one.base else ''}")
         yield doc.Verdict("unknown" if one.verdict == "undecided" else "good", " ".join(_decided(one)))
         yield _table(one, [TITLES.get(one.difference.metric, KL_COLUMN.title)], [one.difference], "at every look")
-        yield from doc.notes([*one.notes, _AT_LOOKS, *([_ABOUT] if one.unit == DOCUMENTS and not one.base else [])])
+        looks = _OF_SCORED * (one.unit == DOCUMENTS and one.documents < one.total_documents) + _AT_LOOKS
+        yield from doc.notes([*one.notes, looks, *([_ABOUT] if one.unit == DOCUMENTS and not one.base else [])])
 
 
 def _decided(one: Decision) -> Iterator[str]:

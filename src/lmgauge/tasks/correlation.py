@@ -203,7 +203,7 @@ def _check(systems: Sequence[str], x: Sequence[float], y: Sequence[float], x_nam
                 raise InputError(f"{what} of system {name!r} is NaN: leave the system out, or fix the program that wrote it")
         if log_x and first <= 0:
             raise InputError(
-                f"{x_name} of system {name!r} is {first!r}, which has no logarithm; correlate without the logarithm"
+                f"{x_name} of system {name!r} is {first!r}, which has no logarithm; correlate without it: --no-log-x"
             )
 
 

@@ -50,6 +50,7 @@ def test_what_uses_up_the_text_is_the_ordinary_comparison(models: list[Any], tmp
     assert found.exact is not None
     assert lead.interval is not None
     assert (found.exact.low, found.exact.high) == pytest.approx((lead.interval.low, lead.interval.high), rel=1e-9)
+    assert "documents that were scored" not in str(found)
 
 
 def test_it_stops_when_it_is_decided_and_the_interval_is_that_of_the_sequence(models: list[Any], tmp_path: Path) -> None:
@@ -58,6 +59,7 @@ def test_it_stops_when_it_is_decided_and_the_interval_is_that_of_the_sequence(mo
     notes.close()
     assert found.p_value is None
     assert found.verdict == "second"
+    assert "The figures are of the documents that were scored. 'At every look'" in str(found)
     assert 7 <= found.documents < 200
     order = np.random.default_rng(1).permutation(200)[: found.documents]
     totals = np.array([Notes(tmp_path / "totals")[number,] for number in order.tolist()])

@@ -69,6 +69,11 @@ def test_a_model_of_counts_is_that_of_the_text(tmp_path: Path, ending: str) -> N
     assert any("estimating" in stage for stage in stages)
     assert alike(model, lmgauge.train("modified-kneser-ney", Corpus.from_strings(LINES)))
     assert model.record.training.keys() == {"counts_sha256", "segments", "events"}
+    # a line of a longer order, whose words are seen nowhere else
+    lines = tmp_path / "lines"
+    lines.write_text(f"x y z\t1\n{BIGRAMS}x y z\t1\n", encoding="utf-8")
+    expected = lmgauge.train("witten-bell", Corpus.from_strings(LINES), order=2)
+    assert alike(lmgauge.train("witten-bell", counts=lines, order=2), expected)
     # a longer order than is asked for, and words that are not in the list
     assert alike(
         lmgauge.train("good-turing", counts=file, order=2, words=["cat", "dog"]),
@@ -116,6 +121,9 @@ def test_counts_within_memory_are_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "counts").read_bytes() == count(LINES, tmp_path / "all", tokenizer="character").read_bytes()
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["all", "counts"]
     assert "<0x20>" in (tmp_path / "all").read_text(encoding="utf-8")
+    for unit in ("character", "byte"):
+        model = lmgauge.train("witten-bell", counts=count(LINES, tmp_path / "all", tokenizer=unit), tokenizer=unit)
+        assert alike(model, lmgauge.train("witten-bell", Corpus.from_strings(LINES), tokenizer=unit))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +161,10 @@ def test_a_line_that_is_none_is_named(tmp_path: Path, line: str) -> None:
         ("", "", {"context": "stream"}, "--context stream and --eos"),
         ("<s>\t5\n", "<s>\t4\n", {}, "counts of <s> and </s> are 4 and 5"),
         ("", "", {"words": ["cat"], "vocabulary": "closed"}, "a closed vocabulary must hold every word"),
-        (BIGRAMS, "", {}, "counts of <s> and </s> are 0 and 0"),
+        (BIGRAMS, "", {}, "counts: has no counts of single words"),
+        (BIGRAMS, "a cat\t1\n", {}, "counts: has no counts of single words"),
+        ("", "", {"tokenizer": "character"}, "'the' is not a character: leave out --tokenizer character"),
+        ("", "", {"tokenizer": "byte"}, "'the' is not a byte: leave out --tokenizer byte"),
     ],
 )
 def test_counts_that_do_not_suffice_are_refused(
@@ -174,5 +185,7 @@ def test_options_about_texts_are_refused(tmp_path: Path) -> None:
         lmgauge.train("witten-bell")
     with pytest.raises(UsageError, match="would replace"):
         lmgauge.train("witten-bell", counts=file, output=file)
+    with pytest.raises(UsageError, match=r"packed as \.gz, "):
+        count(LINES, tmp_path / "counts.zip")
     with pytest.raises(UsageError, match="an open one"):
         count(LINES, tmp_path / "closed", vocabulary="closed")

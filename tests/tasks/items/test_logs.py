@@ -99,6 +99,9 @@ def test_a_log_that_is_cut_off_and_files_of_two_programs(tmp_path: Path) -> None
     table.write_text('{"item": 1, "acc": 1}\n{"item": 2, "a', encoding="utf-8")
     with pytest.raises(InputError, match=r"t.jsonl:2: not valid JSON"):
         lmgauge.tasks.import_items(table, tmp_path / "run", score="acc")
+    table.with_suffix(".csv").write_text("item,acc\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"t.csv: is neither .* nor a table of named columns with rows"):
+        lmgauge.tasks.import_items(table.with_suffix(".csv"), tmp_path / "run", score="acc")
     samples.write_text('{"doc_id": 0, "resps": [], "acc": 1}\n', encoding="utf-8")
     with pytest.raises(UsageError, match="the files are of columns and lm-evaluation-harness"):
         lmgauge.tasks.import_items([table, samples], tmp_path / "run", score="acc")

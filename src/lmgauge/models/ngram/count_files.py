@@ -18,6 +18,7 @@ with all their n-grams, as an n-gram of the text has a token before each of its 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from glob import escape
@@ -52,6 +53,7 @@ from lmgauge.work.engine import Engine
 
 Ids = NDArray[np.uint32]
 _LINE = r"^(?P<words>[^ \t-\r]+(?: [^ \t-\r]+)*)\t(?P<count>[1-9][0-9]{0,17})\n?$"
+_NAMES = {"character": ".", "byte": "<0x[0-9A-F]{2}>"}  # of tokens, by their unit
 _LARGEST = 2**32  # what the kernels count up to, but for words
 _LINES = 1 << 18  # written at a time
 _NOTHING = np.zeros(0, np.uint32), np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -165,7 +167,8 @@ def train_from_counts(settings: NgramTrainingSettings, path: str) -> NgramModel:
     if os.path.isdir(path):  # in Google's form
         files = [f"{escape(path)}/{k}gms/{'vocab.*' if k == 1 else f'{k}gm-*'}" for k in (1, *orders)]
     corpus = Corpus.from_files(files, reading=ReadingOptions(format="text", group=None))
-    ids, lengths, counts = map(np.concatenate, zip(_NOTHING, *(_parsed(block, builder) for block in corpus), strict=True))
+    parsed = (_parsed(block, builder, settings.order) for block in corpus)
+    ids, lengths, counts = map(np.concatenate, zip(_NOTHING, *parsed, strict=True))
     fitted, new_ids = _fitted(settings, path, builder, ids[np.repeat(lengths == 1, lengths)], counts[lengths == 1])
     report, begins, rows = corpus.report, np.cumsum(lengths) - lengths, ((k, np.flatnonzero(lengths == k)) for k in orders)
     ngrams = ((new_ids[ids[begins[of, None] + np.arange(k)]], counts[of]) for k, of in rows)
@@ -182,8 +185,9 @@ def train_from_counts(settings: NgramTrainingSettings, path: str) -> NgramModel:
     return model
 
 
-def _parsed(block: Segments, builder: VocabularyBuilder) -> tuple[Ids, NDArray[np.int64], NDArray[np.int64]]:
+def _parsed(block: Segments, builder: VocabularyBuilder, order: int) -> tuple[Ids, NDArray[np.int64], NDArray[np.int64]]:
     # All words of some lines, how many each line has, and its count: `the cat<tab>12` -> [3, 4], [2], [12].
+    # A line of a higher order is read as one without words: these are not counted here, so the vocabulary lacks them.
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -197,17 +201,25 @@ def _parsed(block: Segments, builder: VocabularyBuilder) -> tuple[Ids, NDArray[n
             f"'the cat<tab>12'; got {block.text(first)[:80].decode(errors='replace')!r}"
         )
     words, counts = parts.flatten()
-    segments = replace(block, ends=block.starts + pc.binary_length(words).to_numpy())
+    lengths = pc.count_substring(words, " ").to_numpy() + 1
+    lengths[lengths > order] = 0
+    segments = replace(block, ends=block.starts + np.where(lengths, pc.binary_length(words).to_numpy(), 0))
     ids = encode(segments, make_tokenizer("whitespace"), builder, bos=False, eos=False, reserved="marks").ids
-    return ids, pc.count_substring(words, " ").to_numpy() + 1, counts.cast(pa.int64()).to_numpy()
+    return ids, lengths, counts.cast(pa.int64()).to_numpy()
 
 
 def _fitted(
     settings: NgramTrainingSettings, path: str, builder: VocabularyBuilder, ids: Ids, counts: NDArray[np.int64]
 ) -> tuple[FittedVocabulary, Ids]:
     # The vocabulary of counted words, and the new id of each that was read.
-    characters = {escaped: c for c, escaped in ESCAPED.items() if make_tokenizer(settings.tokenizer).unit == "character"}
+    unit = make_tokenizer(settings.tokenizer).unit
+    characters = {escaped: c for c, escaped in ESCAPED.items() if unit == "character"}
     names = [characters.get(name, name) for name in builder.finish().tokens]
+    other = next((name for name in names[EOS + 1 :] if not re.fullmatch(_NAMES.get(unit, ".*"), name, re.DOTALL)), None)
+    if not len(ids):
+        raise InputError(f"{path}: has no counts of single words, such as 'the<tab>12'")
+    if other is not None:
+        raise InputError(f"{path}: {other!r} is not a {unit}: leave out --tokenizer {settings.tokenizer}")
     words: Any = names[EOS + 1 :] if settings.words is None else settings.words  # read, if it was a file
     vocabulary = Vocabulary.from_tokens(words, closed=settings.vocabulary == "closed")
     new_ids, occurrences = vocabulary.ids(names), np.zeros(len(vocabulary), np.int64)

@@ -102,7 +102,7 @@ def _recognized(file: LogFile) -> tuple[str, Iterator[LoggedItem]]:
         if (first := next(items, None)) is not None:
             return program, chain([first], items)
     programs = ", ".join(name for name in ITEM_IMPORTERS.names() if name != COLUMNS)
-    raise InputError(f"{file.path}: is neither a log that has scores of items ({programs}) nor a table with named columns")
+    raise InputError(f"{file.path}: is neither a log with items' scores ({programs}) nor a table of named columns with rows")
 
 
 def _read(file: LogFile, program: str) -> Iterator[LoggedItem]:
