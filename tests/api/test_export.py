@@ -94,6 +94,23 @@ def test_the_same_run_gives_the_same_bytes_and_other_scores_another_digest(folde
     assert {name for name in one if one[name] != other[name]} == {"rows_sha256"}
 
 
+def test_of_a_sample_the_estimate_is_exported_and_other_commands_say_what_it_is(tmp_path: Path) -> None:
+    lines = [f"{a} {b} {c}" for a in "ab" for b in "abc" for c in "cd"] * 2
+    text = lmgauge.Corpus.from_strings(lines, documents=[str(number) for number in range(len(lines))])
+    big, small = (lmgauge.train("witten-bell", text, order=order) for order in (2, 1))
+    made = lmgauge.estimate(big, text, proxy=small, sample=12, output=tmp_path / "run")
+    rows = {
+        row["figure"]: row for row in csv.DictReader(io.StringIO(lmgauge.export(tmp_path / "run", to="csv")["results.csv"]))
+    }
+    for name in ("perplexity", "bits_per_byte"):
+        figure = made.figure(name)
+        values = [float(rows[name][key]) for key in ("value", "interval_low", "interval_high")]
+        assert values == pytest.approx([figure.value, figure.interval.low, figure.interval.high], rel=1e-12)
+    assert rows["perplexity"]["signature"] == made.signature
+    assert "of a sample, 12/24 documents" in str(lmgauge.audit(run=tmp_path / "run"))
+    assert "of a sample alone, 12/24 documents" in str(lmgauge.diagnose(tmp_path / "run", only=["tokens"]))
+
+
 def test_latex_has_the_best_in_bold_and_never_a_bound(folder: Path) -> None:
     rows = table(folder, "wb1", "kn2", "wb3", figures=["perplexity"])
     assert rows[0] == r"model & perplexity & 95 \% interval \\"

@@ -21,6 +21,7 @@ from lmgauge.base.errors import UsageError
 from lmgauge.base.files import digest
 from lmgauge.base.plugins import Plugins
 from lmgauge.base.version import NUMBERS_VERSION, __version__
+from lmgauge.evaluation.estimate import figures_of_run
 from lmgauge.evaluation.runs import Run
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.intervals import Interval
@@ -97,10 +98,18 @@ def evaluation_exported(run: Run) -> ExportedRun:
     if numbers.get("interval") is not None and not numbers.get("zero_probability_events"):
         interval = decode(numbers["interval"], Interval, run.path, "an interval", "evaluate again")
         figures[0] = replace(figures[0], interval=interval)  # of the perplexity
-    text = run.settings.get("text")
+    text, signature = run.settings.get("text"), numbers["signature"]
+    if (sample := run.sample) is not None:  # the figures of the whole text: those of the sample alone say nothing of it
+        estimates, signature = figures_of_run(run, sample)
+        known = {one.metric: one for one in estimates}
+        figures = [
+            replace(one, value=float(known[one.name].value), interval=known[one.name].interval)
+            for one in figures
+            if one.name in known
+        ]
     task = names_in_brief([Path(path).name for path in text.get("paths", ())]) if isinstance(text, dict) else ""
-    task = f"{task or 'text'}, {run.sample.part} documents" if run.sample is not None else task or "text"
-    return ExportedRun(run, run.name, task, "lmgauge", tuple(figures), numbers["signature"], run.scores_sha256)
+    task = f"{task or 'text'}, from {sample.part} documents" if sample is not None else task or "text"
+    return ExportedRun(run, run.name, task, "lmgauge", tuple(figures), signature, run.scores_sha256)
 
 
 def items_exported(scores: ItemScores) -> ExportedRun:
