@@ -10,6 +10,8 @@ import what `report` may.
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -122,6 +124,18 @@ def items_exported(scores: ItemScores) -> ExportedRun:
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     count, unit = len(set(scores.codes.tolist())), own.interval and f"{own.interval.units}-{own.interval.unit}"
     parts = {"score": origin.score, "program": origin.program, "n": str(count), "independent": unit or "none"}
-    task = names_in_brief([*dict.fromkeys(filter(None, scores.subset))]) or origin.score
     line = str(Signature(parts | {"v": NUMBERS_VERSION}, "items"))
-    return ExportedRun(scores, origin.model, task, origin.program, (score,), line, digest(rows), rows)
+    return ExportedRun(scores, origin.model, _task(scores), origin.program, (score,), line, digest(rows), rows)
+
+
+def _task(scores: ItemScores) -> str:
+    # The one subset; of several what all their names begin with (mmlu_law, mmlu_logic), or the ids (mmlu/1, as an import
+    # with groups calls items of a task); else the score.
+    subsets = [*{*scores.subset} - {""}]
+    if len(subsets) == 1:
+        return subsets[0]
+    for sign, names in (("[_/:. -]", subsets), ("/", scores.item if subsets else ())):
+        begin = os.path.commonprefix([*names])  # noqa: RUF071 - which it compares as we want
+        if named := re.match(f"(.{{1,60}}){sign}", begin):
+            return named[1]
+    return scores.origin.score
