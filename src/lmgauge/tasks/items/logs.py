@@ -36,6 +36,7 @@ ITEM_IMPORTERS = Plugins(
 """An importer by the name of its program: a function of a `LogFile` that yields a `LoggedItem` for each attempt at an item,
 and none for a file of another program. The first line of its docstring is its description. They are tried in this order, a
 table of columns last."""
+SUBSETS_OF_FILES = "if they are one task, give it one name; lm-evaluation-harness has it in that of samples_TASK_DATE.jsonl"
 _MOST_NAMES = 12
 _STRINGS = ("subset", "prompt", "content", "model", "note")
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -81,6 +82,8 @@ def read_log_items(
     if unknown := [score for score in scores if score not in log.names]:
         raise UsageError(f"{path}: has no score {unknown[0]!r}; it has {first_few([*log.names], _MOST_NAMES) or 'none'}")
     log.refuse_problems(scores[0])
+    if program != COLUMNS:
+        log.compare_subsets()
     if model and len(log.items) > 1:
         raise UsageError("a name is of one model, and there are several, each with its own: leave it out")
     better, names = not log.names[scores[0]], tuple(file.path.name for file in files)
@@ -198,6 +201,16 @@ class _Log:
         for what, places in self.problems.items():
             first, *more = places
             raise InputError(f"{first}: {what}" + (f"; {len(more):,} more like it: {', '.join(more[:2])}" if more else ""))
+
+    def compare_subsets(self) -> None:
+        """Note where files may be of one task and count as several, by their names."""
+        for items in self.items.values():
+            contents = defaultdict[str, dict[str, str]](dict)  # by subset and id
+            for (subset, item), (_, content, _) in items.items():
+                contents[subset][item] = content
+            first, *others = contents.values()
+            if others and all(other == first for other in others):
+                self.remarks[f"the same ids count as {len(contents)} subsets: {SUBSETS_OF_FILES}"] = {}
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader must know, with the first three places."""
