@@ -21,7 +21,7 @@ from tests.cli.commands import ok, refused
 import lmgauge
 from lmgauge.base.errors import UsageError
 from lmgauge.evaluation.runs import open_run
-from lmgauge.report.exports import ExportedFigure, evaluation_exported
+from lmgauge.report.exports import ExportedFigure, evaluation_exported, items_exported
 from lmgauge.report.exports.hub import hub
 from lmgauge.tasks.items.table import ItemScores, ItemsOrigin
 
@@ -94,6 +94,23 @@ def test_the_same_run_gives_the_same_bytes_and_other_scores_another_digest(folde
     assert {name for name in one if one[name] != other[name]} == {"rows_sha256"}
 
 
+def test_of_a_sample_the_estimate_is_exported_and_other_commands_say_what_it_is(tmp_path: Path) -> None:
+    lines = [f"{a} {b} {c}" for a in "ab" for b in "abc" for c in "cd"] * 2
+    text = lmgauge.Corpus.from_strings(lines, documents=[str(number) for number in range(len(lines))])
+    big, small = (lmgauge.train("witten-bell", text, order=order) for order in (2, 1))
+    made = lmgauge.estimate(big, text, proxy=small, sample=12, output=tmp_path / "run")
+    rows = {
+        row["figure"]: row for row in csv.DictReader(io.StringIO(lmgauge.export(tmp_path / "run", to="csv")["results.csv"]))
+    }
+    for name in ("perplexity", "bits_per_byte"):
+        figure = made.figure(name)
+        values = [float(rows[name][key]) for key in ("value", "interval_low", "interval_high")]
+        assert values == pytest.approx([figure.value, figure.interval.low, figure.interval.high], rel=1e-12)
+    assert rows["perplexity"]["signature"] == made.signature
+    assert "of a sample, 12/24 documents" in str(lmgauge.audit(run=tmp_path / "run"))
+    assert "of a sample alone, 12/24 documents" in str(lmgauge.diagnose(tmp_path / "run", only=["tokens"]))
+
+
 def test_latex_has_the_best_in_bold_and_never_a_bound(folder: Path) -> None:
     rows = table(folder, "wb1", "kn2", "wb3", figures=["perplexity"])
     assert rows[0] == r"model & perplexity & 95 \% interval \\"
@@ -108,7 +125,23 @@ def test_items_are_compared_item_by_item(tmp_path: Path) -> None:
     for name, scores in {"a": [1.0] * 11 + [0.0], "b": [1.0] * 10 + [0.0] * 2, "c": [0.0] * 12, "d": [1.0] * 9}.items():
         items(name, scores).write(tmp_path / name)
     assert [r"\textbf" in row for row in table(tmp_path, "a", "b", "c")[1:]] == [True, True, False]
-    assert r"\textbf" not in "".join(table(tmp_path, "a", "d"))  # not the same items
+    (text,) = lmgauge.export([tmp_path / "a", tmp_path / "d"], to="latex").values()  # not the same items
+    assert r"\textbf" not in text
+    assert "\n% none of acc is bold: not the same items: 3 items of a not in d" in text
+
+
+@pytest.mark.parametrize(
+    ("subsets", "ids", "task"),
+    [
+        (["mmlu_law", "mmlu_logic"], ["1", "2"], "mmlu"),
+        (["algebra", "geometry"], ["mmlu/1", "mmlu/12"], "mmlu"),  # of a log's task by --group
+        (["algebra", "geometry"], ["item_1", "item_2"], "acc"),
+        (["", ""], ["a/1", "a/2"], "acc"),
+    ],
+)
+def test_several_subsets_have_one_short_name(subsets: list[str], ids: list[str], task: str) -> None:
+    scores = items("m", [1, 0])
+    assert items_exported(replace(scores, subset=subsets, item=ids, content=scores.prompt)).task == task
 
 
 def test_names_cannot_break_a_table(folder: Path) -> None:
@@ -233,9 +266,17 @@ def test_what_is_exported_and_imported_again_is_the_same(tmp_path: Path, form: s
         ),
         (["--to", "csv", "--names", "a,b"], "2 names for 1 runs: give one for each, in their order"),
         (["--to", "csv", "--date", "today"], "date 'today' is not one: write 2026-01-15, or 2026-01-15T10:30:00Z"),
-        (["--to", "csv", "--dataset", "cais/hle"], "the form csv got an unexpected keyword argument 'dataset'"),
-        (["--to", "hub", "--dataset", "a/b"], "the form hub has a required argument: 'task'"),
+        (["--to", "csv", "--dataset", "cais/hle"], "the form csv has no use for dataset"),
+        (["--to", "hub", "--dataset", "a/b"], "the form hub needs --task (task=...)"),
         (["--to", "hub", "--dataset", "a/b", "--task", "x"], "has one figure of one model: name one run"),
+        (
+            ["--to", "hub", "--dataset", "../../x", "--task", "x", "--figures", "perplexity"],
+            "dataset '../../x' is not a name of the Hub: write NAME or ORGANIZATION/NAME, such as cais/hle",
+        ),
+        (
+            ["--to", "hub", "--dataset", "a", "--task", "x", "--figures", "perplexity", "--source", "javascript:alert(1)"],
+            "source 'javascript:alert(1)' is not an address: the Hub makes it a link, which begins with https://",
+        ),
         (
             ["--to", "hub", "--dataset", "a/b", "--task", "x", "--figures", "bits_per_byte"],
             "bits per byte of wb2 is a lower bound, which a leaderboard would rank as if it were the figure",

@@ -51,7 +51,7 @@ def export(
         to: the form: csv, latex, hub, every-eval-ever, harness, inspect; or one of a plug-in.
         output: file to write, or a folder (a new name without an ending is one); standard output if not given.
         figures: which ones, by their names in JSON: perplexity,bits_per_byte; those that `compare` knows if not given.
-        names: what the models are called there, in the order of the runs.
+        names: what the models are called there, in the order of the runs; in a shell, a comma ends a name.
         dataset: what the dataset is called on the Hub, such as cais/hle.
         task: what the task is called there; of the run's own name if not given.
         date: of the evaluation, such as 2026-01-15; when the run was written if not given.
@@ -103,7 +103,9 @@ def export(
     try:
         known.bind(made, **options)
     except TypeError as error:
-        raise UsageError(f"the form {to} {str(error).replace('missing a', 'has a')}") from error
+        lacking, unused = ([name for name in names if f"'{name}'" in str(error)] for names in (known.parameters, options))
+        said = [f"needs --{name} ({name}=...)" for name in lacking] + [f"has no use for {name}" for name in unused]
+        raise UsageError(f"the form {to} {said[0] if said else error}") from error
     files: dict[str, str] = {}
     for name, text in exporter(made, **options):
         if files.setdefault(name, text) is not text:

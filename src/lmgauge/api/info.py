@@ -129,11 +129,13 @@ def _of_model(what: Model, model: LanguageModel) -> dict[str, Any]:
 
 
 def _of_run(run: Run) -> dict[str, Any]:
-    numbers = dict(run.evaluation or {})
+    numbers, settings = dict(run.evaluation or {}), dict(run.settings)
+    if run.sample is not None:  # what is known of all documents is long
+        settings["text"] = {**settings["text"], "sample": run.sample.part}
     return {
         "changed_since": run.broken_seal,
         **{name: value for name, value in numbers.items() if name != "group"},
-        "settings": dict(run.settings),
+        "settings": settings,
     }
 
 

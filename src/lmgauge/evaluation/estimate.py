@@ -20,13 +20,13 @@ from lmgauge.evaluation.event_sums import EventSums, Floats, Ints
 from lmgauge.evaluation.options import Outputs, SampleSettings
 from lmgauge.evaluation.output_files import evaluated
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.evaluation.runs import lockstep
+from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.sampled import DOCUMENTS_A_PROXY, SIZES, Estimate, EstimatedFigure, EstimatedGroup, Residual, Sample
 from lmgauge.evaluation.slicing.cuts import range_sizes
 from lmgauge.evaluation.slicing.span_alignment import Ranges
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.independence import caveats
-from lmgauge.numerics.intervals import FEWEST_UNITS, Spread
+from lmgauge.numerics.intervals import FEWEST_UNITS, Spread, sums_by
 from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.sampling import Total, documents_for, documents_until, draw
 from lmgauge.numerics.signature import Signature
@@ -198,29 +198,45 @@ def estimate(
         documents=count,
         all_documents=documents,
         share=float(sample.weights[sample.numbers].sum() / sample.weights.sum()),
-        figures=tuple(_figures(result, spreads, plain)),
+        figures=tuple(_figures(result.to_dict(), spreads, plain)),
         correlation=total.correlation,
         documents_needed=round(documents_for(error / (plain["bytes"].error or 1.0), count, documents)),
         residuals=tuple(_largest_residuals(sample, nats, total, places)),
         of_sample=result,
-        signature=_signature(result, sample),
+        signature=_signature(result.signature, sample),
         notes=tuple(notes),
         groups=of_groups,
     )
 
 
-def _figures(result: Evaluation, spreads: Mapping[str, Spread], plain: Mapping[str, Spread]) -> Iterator[EstimatedFigure]:
+def figures_of_run(run: Run, sample: Sample) -> tuple[list[EstimatedFigure], str]:
+    """Return the figures of the whole text that a run of a sample of it gives, and their signature."""
+    sums, numbers = EventSums(), run.evaluation or {}
+    for batch in run.batches(["document", "kind"]):
+        sums.add(batch)
+    own = sums.per_segment()
+    codes = np.unique([] if own.documents is None else own.documents, return_inverse=True)[1]
+    if codes.max(initial=-1) + 1 != len(sample.drawn) or numbers["zero_probability_events"]:
+        raise InputError(f"{run.path}: its table does not give the documents that were drawn a probability; evaluate again")
+    columns = sums_by(codes, -own.nats), sums_by(codes, own.events.astype(np.float64))
+    spreads = (sample.spreads(*columns, helped=helped) for helped in (True, False))
+    return list(_figures(numbers, *spreads)), _signature(numbers["signature"], sample)
+
+
+def _figures(
+    result: Mapping[str, Any], spreads: Mapping[str, Spread], plain: Mapping[str, Spread]
+) -> Iterator[EstimatedFigure]:
     for figure in FIGURES:
-        if figure.per in spreads and getattr(result, figure.name) is not None:
+        if figure.per in spreads and result.get(figure.name) is not None:
             scaled = partial(nats_to_scale, scale=figure.scale)
             spread, alone = spreads[figure.per], plain[figure.per]
-            value = marked(scaled(spread.ratio), bound=figure.bounded and result.bits_per_byte_is_bound)
+            value = marked(scaled(spread.ratio), bound=figure.bounded and result["bits_per_byte_is_bound"])
             ends = [one.interval().mapped(scaled) for one in (spread, alone)]
             yield EstimatedFigure(figure.name, value, ends[0], scaled(alone.ratio), ends[1])
 
 
-def _signature(result: Evaluation, sample: Sample) -> str:
-    parts = dict(Signature.parse(result.signature).parts)
+def _signature(signature: str, sample: Sample) -> str:
+    parts = dict(Signature.parse(signature).parts)
     del parts["v"]  # it is the last
     stated = {"seed": str(sample.seed), "proxy": "+".join(sample.proxies) or "none", "v": NUMBERS_VERSION}
     return str(Signature(parts | {"text": sample.text[:6]} | stated, "ppl"))
@@ -238,7 +254,7 @@ def _group(
 ) -> EstimatedGroup:
     drawn = int(part[sample.numbers].sum())
     ways = [sample.spreads(nats, events, part, helped=helped) for helped in (True, False) if drawn >= FEWEST_UNITS]
-    return EstimatedGroup(name, drawn, int(part.sum()), tuple(_figures(result, *ways) if ways else ()))
+    return EstimatedGroup(name, drawn, int(part.sum()), tuple(_figures(result.to_dict(), *ways) if ways else ()))
 
 
 def _needed(

@@ -14,6 +14,7 @@ from lmgauge.evaluation.origin import Origin
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.lower_bound import marked
+from lmgauge.numerics.signature import Signature
 from lmgauge.scores.context_policy import ContextPolicy
 
 if TYPE_CHECKING:
@@ -159,6 +160,11 @@ class Evaluation(Result):
         """
         series: pd.Series[Any] = pandas_module().Series(self.to_row())
         return series
+
+    @property
+    def sample(self) -> str:
+        """How many documents of how many the text is a sample of, as in "200/5000"; empty if it is none."""
+        return Signature.parse(self.signature).parts.get("sample", "")
 
     def _in_brief(self) -> str:
         bits = "" if self.bits_per_byte is None else f", {self.bits_per_byte:.4f} bits per byte"

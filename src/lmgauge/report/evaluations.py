@@ -19,7 +19,13 @@ from lmgauge.scores.special_tokens import FAULT
 def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
     """Return a table with a row for each evaluation, what a reader must know to read it, and the signatures."""
     signatures = doc.signatures(result.signature for result in results)
-    return (_table(results, title), *_charts(results), *doc.notes(footnotes(results)), *signatures)
+    samples = dict.fromkeys(of_sample(result) for result in results if result.sample)
+    return (*map(doc.Text, samples), _table(results, title), *_charts(results), *doc.notes(footnotes(results)), *signatures)
+
+
+def of_sample(result: Evaluation) -> str:
+    """Return that figures are of a sample of documents alone, in words."""
+    return f"The figures are of a sample alone, {result.sample} documents; compare and export estimate those of the whole."
 
 
 def _table(results: Sequence[Evaluation], title: str) -> doc.Table:

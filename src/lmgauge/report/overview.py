@@ -54,6 +54,8 @@ def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
     interval = "" if infinite or result.interval is None else f" (95 % interval {in_words(doc.between(result.interval, 2))})"
     events = counted(result.events, "event")
     yield f"{result.model} has a perplexity of {number(result.perplexity, 2)}{interval} over {events}."
+    if result.sample:
+        yield evaluations.of_sample(result)
     if infinite:
         yield (
             f"It gives probability zero to {result.zero_probability_events:,} of them; "

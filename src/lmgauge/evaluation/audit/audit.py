@@ -192,6 +192,7 @@ def audit_run(
     reasons = {level: _NEEDS_MODEL if level in settings.levels else NOT_ASKED_FOR for level in LEVELS}
     fingerprints = {"model": run.origin.fingerprints.get("model", ""), "text": run.text_sha256}
     stated = {"run": str(run.path), "max_overlap": settings.max_overlap, "fingerprints": fingerprints}
+    stated |= {"sample": run.sample.part} if run.sample is not None else {}
     return Audit(run.name, by_level(checks, reasons), stated, **headline)
 
 

@@ -193,7 +193,8 @@ class Audit(Tabled):
         parts = [f"perplexity {self.perplexity:.6g}" if large else f"perplexity {self.perplexity:,.4f}"]
         if self.bits_per_byte is not None:
             parts.append(f"bits per byte {self.bits_per_byte:.4f}")
-        return ", ".join([*parts, counted(self.events, "event")])
+        part = [f"of a sample, {self.settings['sample']} documents"] if "sample" in self.settings else []
+        return ", ".join([*parts, counted(self.events, "event"), *part])
 
     def _in_brief(self) -> str:
         return ", ".join(filter(None, [f"{self.model}: {'passed' if self.passed else 'FAILED'}", self.headline()]))

@@ -10,6 +10,8 @@ import what `report` may.
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,6 +23,7 @@ from lmgauge.base.errors import UsageError
 from lmgauge.base.files import digest
 from lmgauge.base.plugins import Plugins
 from lmgauge.base.version import NUMBERS_VERSION, __version__
+from lmgauge.evaluation.estimate import figures_of_run
 from lmgauge.evaluation.runs import Run
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.intervals import Interval
@@ -99,10 +102,18 @@ def evaluation_exported(run: Run) -> ExportedRun:
     if numbers.get("interval") is not None and not numbers.get("zero_probability_events"):
         interval = decode(numbers["interval"], Interval, run.path, "an interval", "evaluate again")
         figures[0] = replace(figures[0], interval=interval)  # of the perplexity
-    text = run.settings.get("text")
+    text, signature = run.settings.get("text"), numbers["signature"]
+    if (sample := run.sample) is not None:  # the figures of the whole text: those of the sample alone say nothing of it
+        estimates, signature = figures_of_run(run, sample)
+        known = {one.metric: one for one in estimates}
+        figures = [
+            replace(one, value=float(known[one.name].value), interval=known[one.name].interval)
+            for one in figures
+            if one.name in known
+        ]
     task = names_in_brief([Path(path).name for path in text.get("paths", ())]) if isinstance(text, dict) else ""
-    task = f"{task or 'text'}, {run.sample.part} documents" if run.sample is not None else task or "text"
-    return ExportedRun(run, run.name, task, "lmgauge", tuple(figures), numbers["signature"], run.scores_sha256)
+    task = f"{task or 'text'}, from {sample.part} documents" if sample is not None else task or "text"
+    return ExportedRun(run, run.name, task, "lmgauge", tuple(figures), signature, run.scores_sha256)
 
 
 def items_exported(scores: ItemScores) -> ExportedRun:
@@ -115,6 +126,18 @@ def items_exported(scores: ItemScores) -> ExportedRun:
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     count, unit = len(set(scores.codes.tolist())), own.interval and f"{own.interval.units}-{own.interval.unit}"
     parts = {"score": origin.score, "program": origin.program, "n": str(count), "independent": unit or "none"}
-    task = names_in_brief([*dict.fromkeys(filter(None, scores.subset))]) or origin.score
     line = str(Signature(parts | {"v": NUMBERS_VERSION}, "items"))
-    return ExportedRun(scores, origin.model, task, origin.program, (score,), line, digest(rows), rows)
+    return ExportedRun(scores, origin.model, _task(scores), origin.program, (score,), line, digest(rows), rows)
+
+
+def _task(scores: ItemScores) -> str:
+    # The one subset; of several what all their names begin with (mmlu_law, mmlu_logic), or the ids (mmlu/1, as an import
+    # with groups calls items of a task); else the score.
+    subsets = [*{*scores.subset} - {""}]
+    if len(subsets) == 1:
+        return subsets[0]
+    for sign, names in (("[_/:. -]", subsets), ("/", scores.item if subsets else ())):
+        begin = os.path.commonprefix([*names])  # noqa: RUF071 - which it compares as we want
+        if named := re.match(f"(.{{1,60}}){sign}", begin):
+            return named[1]
+    return scores.origin.score

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 from lmgauge.base.errors import UsageError
@@ -19,6 +20,10 @@ def hub(runs: Sequence[ExportedRun], *, dataset: str, task: str, source: str = "
     if figure.is_lower_bound or not math.isfinite(figure.value):
         what = "infinite" if math.isinf(figure.value) else "a lower bound"
         raise UsageError(f"{figure.title} of {run.model} is {what}, which a leaderboard would rank as if it were the figure")
+    if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", dataset, re.ASCII):
+        raise UsageError(f"dataset {dataset!r} is not a name of the Hub: write NAME or ORGANIZATION/NAME, such as cais/hle")
+    if not re.match("https?://.|$", source):
+        raise UsageError(f"source {source!r} is not an address: the Hub makes it a link, which begins with https://")
     own, value = figure.interval, repr(figure.value)
     between = f", {own.level:.0%} interval {own.low!r} to {own.high!r}" if own else ""
     lines = [
