@@ -75,17 +75,19 @@ def read_log_items(
         raise UsageError(f"several scores are columns of a table, each of a model: import those of {program} on their own")
     log = _Log(reading, scale)
     for file, (_, items) in zip(files, known, strict=True):
+        models = set[str]()
         for logged in items:
+            models.add(logged.model)
             for score in scores:
-                log.add(logged, score, score if several else logged.model, file.path)
+                log.add(logged, score, score if several else model or logged.model, file.path)
+        if model and (several or len(models) > 1):
+            raise UsageError("a name is of one model, and there are several, each with its own: leave it out")
     path = files[0].path
     if unknown := [score for score in scores if score not in log.names]:
         raise UsageError(f"{path}: has no score {unknown[0]!r}; it has {first_few([*log.names], _MOST_NAMES) or 'none'}")
     log.refuse_problems(scores[0])
     if program != COLUMNS:
         log.compare_subsets()
-    if model and len(log.items) > 1:
-        raise UsageError("a name is of one model, and there are several, each with its own: leave it out")
     better, names = not log.names[scores[0]], tuple(file.path.name for file in files)
     about = "score" if several else scores[0], program, names, better, scale[0], scale[1], log.notes()
     return [log.run(label, ItemsOrigin(model or label or path.stem, *about)) for label in log.items]
