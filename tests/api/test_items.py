@@ -47,6 +47,6 @@ def test_info_says_what_is_in_it(folder: str) -> None:
 def test_options_of_the_one_kind_are_refused_of_the_other(folder: str) -> None:
     table = str(Path(folder).with_name("small.csv"))
     words = refused("import", table, "--score", "correct", "--log-unit", "nats", "-o", "x")
-    assert "--log-unit is about log-probabilities: leave out --score" in words
+    assert "--log-unit is of log-probabilities: leave it or --score out" in words
     assert "--scale is about scores of items" in refused("import", table, "--scale", "0,2", "-o", "x")
     assert "or one with scores of items: --score COLUMN" in refused("import", table, "-o", "x")

@@ -52,6 +52,7 @@ def test_other_items_are_refused_or_left_out_on_request(made: Path) -> None:
 
 def test_options_for_other_runs_are_refused(made: Path) -> None:
     assert "holds no scores of items" in refused("compare", made / "a", made / "scores")
+    assert "none: no such run; `lmgauge import LOG --score NAME" in refused("compare", made / "a", made / "none")
     assert "--text is not for runs of scores of items" in refused("compare", made / "a", made / "b", "--text", "x")
     assert "two runs" in refused("compare", made / "a")
     assert "--common is for runs of scores of items" in refused("compare", made / "scores", "--common")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
+import pytest
 from tests.cli.commands import ok, refused
 from tests.scores.imports.outputs import HARNESS, KENLM, LINES, MINICONS, OUTPUTS, written
 
@@ -37,3 +39,16 @@ def test_a_score_table_that_is_to_be_a_run_is_sent_here(tmp_path: Path) -> None:
     assert f"lmgauge import {table} -o RUN makes a run folder of a score table" in words.replace("\n", " ")
     ok("import", table, "-o", tmp_path / "run")
     assert "0.5" in ok("info", tmp_path / "run").stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+@pytest.mark.parametrize("options", [["--score", "a"], ["--logprob", "a"], ["--logprob", "a", "--logprob", "b"], []])
+def test_a_pipe_is_refused_at_once(tmp_path: Path, options: list[str]) -> None:
+    """A log is read more than once: nobody writes into this pipe, which would be waited for without end."""
+    pipe, table, run = tmp_path / "pipe", written(tmp_path, "item,a\n1,1\n", "t.csv"), tmp_path / "run"
+    os.mkfifo(pipe)
+    for path in (pipe, "-"):
+        assert "a log is read more than once: save the pipe in a file first" in refused("import", path, *options, "-o", run)
+    if "--score" not in options:
+        assert "reads the text more than once" in refused("import", table, *options, "--text", pipe, "-o", run)
+    assert not run.exists()

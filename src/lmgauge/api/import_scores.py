@@ -91,7 +91,8 @@ def import_scores(
     from lmgauge.scores.imports.programs import open_logs
     from lmgauge.tasks.items.logs import names_of_scores
 
-    corpus = text_read(text, reading)
+    if (corpus := text_read(text, reading)) is not None:
+        corpus.refuse_once("an import reads the text more than once")
     logged = log_files(files, output, corpus)
     if logprob is None or isinstance(logprob, str):
         try:

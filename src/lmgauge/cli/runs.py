@@ -40,7 +40,7 @@ def import_logs(call: Call) -> None:
     from lmgauge.api.items import import_items
 
     if call["score"]:
-        call.refuse(fields_of(import_scores) - fields_of(import_items), "is about log-probabilities: leave out --score")
+        call.refuse(fields_of(import_scores) - fields_of(import_items), "is of log-probabilities: leave it or --score out")
         call.answer(call(import_items))
     else:
         call.refuse({*_OF_ITEMS}, "is about scores of items: name one with --score")
@@ -154,6 +154,8 @@ def _compare_items(call: Call, others: Sequence[str]) -> None:
     from lmgauge.api.items import compare_items
     from lmgauge.report.items import blocks
 
+    if others and not any(map(os.path.exists, (others[0], others[0].rpartition(":")[0]))):
+        raise click.UsageError(f"{others[0]}: no such run; `lmgauge import LOG --score NAME -o RUN` makes one")
     if others:
         raise click.UsageError(f"{others[0]} holds no scores of items, as other runs do: compare runs of one kind")
     call.refuse(call.values.keys() - fields_of(compare_items) - {"strict", "details"}, "is not for runs of scores of items")

@@ -241,14 +241,17 @@ def test_common_items_are_compared_on_request_and_that_is_said() -> None:
     ("second", "said"),
     [
         ({"score": "exact_match", "program": "harness"}, "compare one score"),
-        ({"higher_is_better": False}, "compare one score"),
+        ({"higher_is_better": False}, "the direction differs (a: higher is better, b: lower): import both with"),
+        ({"subsets": ["s"] * 6}, "no item is in all runs; ids are shared, but subsets differ ('', 's'): if"),
         ({"items": list("xyzuvw")}, "no item is in all runs"),
         ({"clusters": ["k", "l"] * 3}, "6 items of another cluster in b ('0', '1', '2' and 3 more)"),
     ],
 )
 def test_runs_of_other_things_are_refused(second: dict[str, Any], said: str) -> None:
     first = scored("a", [0, 1] * 3, clusters=["m", "n"] * 3, program="harness")
-    assert said in refused(first, scored("b", [0, 1] * 3, **second), common=True)
+    words = refused(first, scored("b", [0, 1] * 3, **second), common=True)
+    assert said in words
+    assert ("subsets differ" in words) == ("subsets" in second)
 
 
 def test_columns_of_tables_may_be_called_as_they_like() -> None:

@@ -110,3 +110,26 @@ def test_without_a_score_the_names_are_told(tmp_path: Path) -> None:
     path = written(tmp_path, sample(0, metrics=["exact_match", "f1"], f1=1.0))
     with pytest.raises(UsageError, match=r"no log-probabilities of texts, .* name one with --score \(exact_match, f1\)"):
         lmgauge.import_scores(path, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("folder", "model"),
+    [("results/model-a", "model-a"), ("org__m", "org/m"), ("2026-01-21", "samples_x"), ("..", "samples_x")],
+)
+def test_a_folder_of_any_name_is_called_as_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, model: str
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    path = Path(folder, "samples_x.jsonl")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(sample(0)), encoding="utf-8")
+    assert imported(path).origin.model == model
+
+
+def test_the_same_items_in_files_of_other_names_are_noted(tmp_path: Path) -> None:
+    paths = [written(tmp_path, sample(0), sample(1), task=task) for task in ("gsm_a", "gsm_b")]
+    (note,) = imported(paths).origin.notes
+    assert note.startswith("the same ids count as 2 subsets: if they are one task, give it one name; lm-evaluation-harness")
+    paths[1] = written(tmp_path, sample(0), sample(1, doc_hash="f" * 64), task="arc")  # of --limit 2
+    assert imported(paths).origin.notes == ()

@@ -139,6 +139,14 @@ def test_columns_of_models_and_models_of_rows(tmp_path: Path) -> None:
     table.write_text("model,item,s\na/b,1,1\nc,1,0.5\n", encoding="utf-8")
     lmgauge.tasks.import_items(table, tmp_path / "long", score="s")
     assert read_items(tmp_path / "long" / "a_b").origin.model == "a/b"
+    with pytest.raises(UsageError, match="a name is of one model"):
+        lmgauge.tasks.import_items(table, tmp_path / "runs", score="s", name="c")
+    files = [tmp_path / "1.csv", tmp_path / "2.csv"]  # of one model each, and so attempts of the one that is named
+    for number, file in enumerate(files):
+        file.write_text(f"model,item,s\nseed{number},1,{number}\n", encoding="utf-8")
+    lmgauge.tasks.import_items(files, tmp_path / "one", score="s", name="both")
+    one = read_items(tmp_path / "one")
+    assert (one.origin.model, one.score.tolist(), one.sample.tolist()) == ("both", [0.0, 1.0], [0, 1])
 
 
 def test_a_data_frame_and_a_json_array(tmp_path: Path) -> None:

@@ -90,7 +90,9 @@ class ExportedRun:
 def evaluation_exported(run: Run) -> ExportedRun:
     """Return what leaves of an evaluation."""
     if (numbers := run.evaluation) is None:
-        raise UsageError(f"{run.path}: is a score table; `lmgauge eval --scores {run.path} -o RUN` makes a run of it")
+        cures = "`lmgauge eval --scores FILE -o RUN` makes one of a score table"
+        cures += ", `lmgauge import FILE --score NAME -o RUN` of scores of items"
+        raise UsageError(f"{run.path}: is not a run: {cures}")
     bound = bool(numbers.get("bits_per_byte_is_bound"))
     figures = [
         ExportedFigure(one.name, one.title, float(numbers[one.name]), one.digits, one.bounded and bound)

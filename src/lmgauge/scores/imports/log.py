@@ -46,8 +46,11 @@ class LogFile:
 
     @cached_property
     def source(self) -> Source:
-        """Return the file as records are read from it."""
-        return find_sources(self.path)[0]
+        """Return the file as records are read from it, more than once: a pipe is refused."""
+        source = find_sources(self.path)[0]
+        if source.one_shot:
+            raise InputError(f"{source.name}: a log is read more than once: save the pipe in a file first")
+        return source
 
     @cached_property
     def head(self) -> bytes:

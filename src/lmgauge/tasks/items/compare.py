@@ -37,7 +37,7 @@ from lmgauge.numerics.intervals import (
 )
 from lmgauge.numerics.resampling import holm_adjusted
 from lmgauge.numerics.signature import Signature
-from lmgauge.tasks.items.logs import COLUMNS
+from lmgauge.tasks.items.logs import COLUMNS, SUBSETS_OF_FILES
 from lmgauge.tasks.items.results import CLUSTERS, ITEMS, ItemComparisons, ItemDifference, ItemExample, ItemRun
 from lmgauge.tasks.items.table import ItemScores
 from lmgauge.tasks.significance import SIGNIFICANT
@@ -137,12 +137,16 @@ def compare_items(
     origins, first = [run.origin for run in runs], runs[0].origin
     for name, other in zip(names, origins, strict=True):
         named_alike = other.score == first.score or COLUMNS in (other.program, first.program)  # a column may be a model
-        if not named_alike or other.higher_is_better != first.higher_is_better:
+        if not named_alike:
             raise InputError(f"{name} has scores of {other.score!r}, {names[0]} of {first.score!r}: compare one score")
+        if other.higher_is_better != first.higher_is_better:
+            here, there = ("higher", "lower") if first.higher_is_better else ("lower", "higher")
+            ways = f"{names[0]}: {here} is better, {name}: {there}"
+            raise InputError(f"the direction differs ({ways}): import both with --lower-is-better, or neither")
     each = [_Run(name, run) for name, run in zip(names, runs, strict=True)]
     keys, not_shared = _shared(each)
     if not keys or (not_shared and not common):
-        cure = "--common compares those that all have alike" if keys else "no item is in all runs"
+        cure = "--common compares those that all have alike" if keys else "no item is in all runs" + _other_subsets(each)
         raise InputError(f"not the same items: {'; '.join([*not_shared, cure])}")
     paired = _Paired.of(each, keys)
     ends = min(one.lowest for one in origins), max(one.highest for one in origins)
@@ -198,6 +202,15 @@ def _shared(runs: Sequence[_Run]) -> tuple[list[Key], list[str]]:
         apart = {key for left in sides.values() for key in left}
         keys = [key for key in keys if key not in apart]
     return keys, differing
+
+
+def _other_subsets(runs: Sequence[_Run]) -> str:
+    """Return what is to be said of runs that share ids, but not the subsets of these."""
+    subsets = [{subset for subset, _ in run.places} for run in runs]
+    if set.intersection(*subsets) or not set.intersection(*({item for _, item in run.places} for run in runs)):
+        return ""
+    names = first_few(sorted(set().union(*subsets)), _SHOWN)
+    return f"; ids are shared, but subsets differ ({names}): {SUBSETS_OF_FILES}"
 
 
 def _other(first: _Run, second: _Run, key: Key) -> bool:

@@ -25,9 +25,11 @@ def harness(file: LogFile) -> Iterator[LoggedItem]:
         return
     task, results, documents = named["task"] or "", f"results_{named['date']}.json", set()
     stated = beside(file, results)
-    # Folders are called as models are, with __ for each character that no folder has.
+    # Folders are called as models are, with __ for each character that no folder has; a user's own may be called otherwise.
     folder = file.path.absolute().parent.name
-    model = stated.get("model_name") or (folder.replace("__", "/", 1) if "__" in folder else "")
+    if "__" not in folder:
+        folder = "" if re.match(r"\.|\d{4}-?\d\d", file.path.parent.name) else file.path.parent.name
+    model = stated.get("model_name") or folder.replace("__", "/", 1)
     higher = stated.get("higher_is_better", {}).get(task, {})
     for where, record in file.values():
         metrics = record.get("metrics", [name for name in record if name not in _STATED])

@@ -29,13 +29,17 @@ def inspect(file: LogFile) -> Iterator[LoggedItem]:
         return
     task, model, status = header["eval"]["task"], header["eval"]["model"], header.get("status", "started")
     note = "" if status == "success" else f"the log says of its evaluation: {status}; samples may be missing"
+    ours = "rows_sha256" in (header["eval"].get("metadata") or {})  # `lmgauge export` wrote it, of items that have names
     for where, sample in samples:
         content = sample["input"]
         if not isinstance(content, str):  # messages, with ids that each run draws anew
             content = [[message["role"], message["content"]] for message in content]
         scores, fields = dict(_numbers(sample.get("scores") or {})), (sample.get("metadata") or {}) | sample
-        about = {"sample": sample["epoch"], "content": digest([content]) if content else "", "note": note}
-        yield LoggedItem(where, sample["id"], scores, fields, subset=task, model=model, **about)
+        about = {"subset": task, "content": digest([content]) if content else ""}
+        if ours:
+            about |= {name: fields[name] for name in ("subset", "cluster", "prompt", "content")}
+        item = fields["item"] if ours else sample["id"]
+        yield LoggedItem(where, item, scores, fields, sample["epoch"], model=model, note=note, **about)
 
 
 def _numbers(scores: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -36,6 +36,7 @@ ITEM_IMPORTERS = Plugins(
 """An importer by the name of its program: a function of a `LogFile` that yields a `LoggedItem` for each attempt at an item,
 and none for a file of another program. The first line of its docstring is its description. They are tried in this order, a
 table of columns last."""
+SUBSETS_OF_FILES = "if they are one task, give it one name; lm-evaluation-harness has it in that of samples_TASK_DATE.jsonl"
 _MOST_NAMES = 12
 _STRINGS = ("subset", "prompt", "content", "model", "note")
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -74,15 +75,19 @@ def read_log_items(
         raise UsageError(f"several scores are columns of a table, each of a model: import those of {program} on their own")
     log = _Log(reading, scale)
     for file, (_, items) in zip(files, known, strict=True):
+        models = set[str]()
         for logged in items:
+            models.add(logged.model)
             for score in scores:
-                log.add(logged, score, score if several else logged.model, file.path)
+                log.add(logged, score, score if several else model or logged.model, file.path)
+        if model and (several or len(models) > 1):
+            raise UsageError("a name is of one model, and there are several, each with its own: leave it out")
     path = files[0].path
     if unknown := [score for score in scores if score not in log.names]:
         raise UsageError(f"{path}: has no score {unknown[0]!r}; it has {first_few([*log.names], _MOST_NAMES) or 'none'}")
     log.refuse_problems(scores[0])
-    if model and len(log.items) > 1:
-        raise UsageError("a name is of one model, and there are several, each with its own: leave it out")
+    if program != COLUMNS:
+        log.compare_subsets()
     better, names = not log.names[scores[0]], tuple(file.path.name for file in files)
     about = "score" if several else scores[0], program, names, better, scale[0], scale[1], log.notes()
     return [log.run(label, ItemsOrigin(model or label or path.stem, *about)) for label in log.items]
@@ -198,6 +203,16 @@ class _Log:
         for what, places in self.problems.items():
             first, *more = places
             raise InputError(f"{first}: {what}" + (f"; {len(more):,} more like it: {', '.join(more[:2])}" if more else ""))
+
+    def compare_subsets(self) -> None:
+        """Note where files may be of one task and count as several, by their names."""
+        for items in self.items.values():
+            contents = defaultdict[str, dict[str, str]](dict)  # by subset and id
+            for (subset, item), (_, content, _) in items.items():
+                contents[subset][item] = content
+            first, *others = contents.values()
+            if others and all(other == first for other in others):
+                self.remarks[f"the same ids count as {len(contents)} subsets: {SUBSETS_OF_FILES}"] = {}
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader must know, with the first three places."""
