@@ -244,10 +244,12 @@ def test_results_of_the_harness_are_what_its_own_table_shows(folder: Path) -> No
 @pytest.mark.parametrize("form", ["harness", "inspect"])
 def test_what_is_exported_and_imported_again_is_the_same(tmp_path: Path, form: str) -> None:
     first = items("org/m", [1, 1, 0.25, 1, 0, 1, 1, 0, 0.5, 1, 1, 1 / 3], "passage")
+    first = replace(first, origin=replace(first.origin, higher_is_better=False))
     first.write(tmp_path / "first")
     made = lmgauge.export(tmp_path / "first", to=form, output=tmp_path / form, date="2026-01-15T10:30:00Z")
     again = lmgauge.tasks.import_items(list(made)[-1], tmp_path / "again", score="acc", document="cluster")
     assert isinstance(again, ItemScores)
+    assert not again.origin.higher_is_better
     names = ("item", "score", "sample", "subset", "cluster", "prompt", "content")
     assert all([*getattr(again, name)] == ([*getattr(first, name)] or [""] * len(again)) for name in names)
     texts = [lmgauge.export(tmp_path / name, to="csv", date="2026-01-15")["results.csv"] for name in ("first", "again")]

@@ -16,7 +16,9 @@ def inspect(runs: Sequence[ExportedRun], *, dataset: str = "", source: str = "")
     for run in runs:
         key, date = digest(run.model, run.task, run.rows_sha256)[:22], run.moment.isoformat()
         samples = [_sample(run, row) for row in run.rows]
-        about = {"model": run.model, "metadata": run.provenance() | ({"source": source} if source else {})}
+        lower = [figure.name for figure in run.figures if samples and not figure.higher_is_better]
+        more = {"source": source, "lower_is_better": lower}
+        about = {"model": run.model, "metadata": run.provenance() | {name: value for name, value in more.items() if value}}
         about |= {"dataset": {"name": dataset or run.task, "samples": len({sample["id"] for sample in samples})}}
         about |= {"config": {"epochs": max((sample["epoch"] for sample in samples), default=1)}}
         content = {

@@ -29,15 +29,17 @@ def inspect(file: LogFile) -> Iterator[LoggedItem]:
         return
     task, model, status = header["eval"]["task"], header["eval"]["model"], header.get("status", "started")
     note = "" if status == "success" else f"the log says of its evaluation: {status}; samples may be missing"
-    ours = "rows_sha256" in (header["eval"].get("metadata") or {})  # `lmgauge export` wrote it, of items that have names
+    metadata = header["eval"].get("metadata") or {}
+    ours = "rows_sha256" in metadata  # `lmgauge export` wrote it, of items that have names
     for where, sample in samples:
         content = sample["input"]
         if not isinstance(content, str):  # messages, with ids that each run draws anew
             content = [[message["role"], message["content"]] for message in content]
         scores, fields = dict(_numbers(sample.get("scores") or {})), (sample.get("metadata") or {}) | sample
-        about = {"subset": task, "content": digest([content]) if content else ""}
+        about = {"subset": task, "content": digest([content]) if content else "", "lower_is_better": ()}
         if ours:
             about |= {name: fields[name] for name in ("subset", "cluster", "prompt", "content")}
+            about["lower_is_better"] = tuple(metadata.get("lower_is_better", ()))
         item = fields["item"] if ours else sample["id"]
         yield LoggedItem(where, item, scores, fields, sample["epoch"], model=model, note=note, **about)
 
