@@ -26,7 +26,7 @@ from lmgauge.evaluation.slicing.cuts import range_sizes
 from lmgauge.evaluation.slicing.span_alignment import Ranges
 from lmgauge.numerics.figures import FIGURES
 from lmgauge.numerics.independence import caveats
-from lmgauge.numerics.intervals import FEWEST_UNITS, Spread, sums_by
+from lmgauge.numerics.intervals import FEWEST_UNITS, Spread
 from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.sampling import Total, documents_for, documents_until, draw
 from lmgauge.numerics.signature import Signature
@@ -214,12 +214,11 @@ def figures_of_run(run: Run, sample: Sample) -> tuple[list[EstimatedFigure], str
     sums, numbers = EventSums(), run.evaluation or {}
     for batch in run.batches(["document", "kind"]):
         sums.add(batch)
-    own = sums.per_segment()
-    codes = np.unique([] if own.documents is None else own.documents, return_inverse=True)[1]
-    if codes.max(initial=-1) + 1 != len(sample.drawn) or numbers["zero_probability_events"]:
+    if numbers["zero_probability_events"]:
         raise InputError(f"{run.path}: its table does not give the documents that were drawn a probability; evaluate again")
-    columns = sums_by(codes, -own.nats), sums_by(codes, own.events.astype(np.float64))
-    spreads = (sample.spreads(*columns, helped=helped) for helped in (True, False))
+    own = sums.per_segment()
+    nats, events = sample.by_document(own.documents, -own.nats, own.events.astype(np.float64))
+    spreads = (sample.spreads(nats, events, helped=helped) for helped in (True, False))
     return list(_figures(numbers, *spreads)), _signature(numbers["signature"], sample)
 
 

@@ -51,6 +51,14 @@ class Sample:
         """Return the numbers of the drawn documents, int64 [drawn]."""
         return np.array(self.drawn, np.int64)
 
+    def by_document(self, documents: Ints | None, *columns: Floats) -> tuple[Floats, ...]:
+        """Return the sums of columns of segments over the drawn documents, float64 [drawn] each."""
+        # documents: int64 [segments]; a table numbers them anew, in the same order.
+        numbers, codes = np.unique([] if documents is None else documents, return_inverse=True)
+        if len(numbers) != len(self.drawn):
+            raise InputError("runs of a sample are compared by the documents that were drawn: leave --document out")
+        return tuple(sums_by(codes, values) for values in columns)
+
     @cached_property
     def weights(self) -> Floats:
         """Return the size of each document, by which slopes are weighted: its bytes, one at least."""
@@ -97,11 +105,7 @@ def joined(first: Sample | None, second: Sample | None, paired: Paired) -> Joine
     # Of proxies that only one run has, as many as the sample has documents for.
     proxies = dict(list((first.proxies | second.proxies).items())[: len(first.drawn) // DOCUMENTS_A_PROXY])
     both = replace(first, proxies=proxies)
-    # A table numbers documents anew, in the same order.
-    numbers, codes = np.unique([] if paired.documents is None else paired.documents, return_inverse=True)
-    if len(numbers) != len(both.drawn):
-        raise InputError("runs of a sample are compared by the documents that were drawn: leave --document out")
-    one, other, events = (sums_by(codes, values) for values in (*paired.nats, paired.sizes[:, 0]))
+    one, other, events = both.by_document(paired.documents, *paired.nats, paired.sizes[:, 0])
     rates, changes = both.spreads(one, events), both.spreads(one - other, events, like_texts=True)
     spreads = [changes.get(figure.per) for figure in COMPARED]
     of_one, change = (

@@ -70,7 +70,7 @@ class Decision(Result):
         margin: the share of the figure within which they count as equal, of divergences in nats; None for none.
         p_value, exact: of the ordinary paired test of all documents, and its 95 % interval; None before the text is used up.
         interrupted: whether it was stopped before it was decided; the same command goes on.
-        unit: what is counted as documents: these, or runs of a recipe that is compared with a target.
+        unit: what is counted as documents: these, or runs of a recipe that is compared with a target or another recipe.
         base: the model whose nearness is asked about, by KL(base || model); None where the better one is.
         notes: what a reader must know.
 

@@ -59,7 +59,7 @@ class _Run:
         self._keys = list(zip(scores.subset, scores.item, strict=True))
         self.places = dict(zip(self._keys, codes.tolist(), strict=True))
         self.counts = np.bincount(codes)  # samples of each item
-        self.means = sums_by(codes, scores.score) / self.counts
+        self.means = scores.item_means
         squares = sums_by(codes, (scores.score - self.means[codes]) ** 2)
         self.variances = squares / np.where(self.counts > 1, self.counts - 1, np.nan)  # within items; NaN of one sample
         self.contents, self.prompts = self._of_items(scores.content), self._of_items(scores.prompt)

@@ -20,6 +20,7 @@ from lmgauge.base.files import reason_of, writing_directory
 from lmgauge.base.json_text import from_json
 from lmgauge.base.result_list import ResultList
 from lmgauge.numerics.exact import Floats, Ints
+from lmgauge.numerics.intervals import sums_by
 from lmgauge.records.parquet import open_parquet
 
 ITEMS_FILE = "items.parquet"
@@ -85,10 +86,15 @@ class ItemScores(Displayable):
         rows = zip(self.subset, self.item, strict=True)
         return np.fromiter((numbers.setdefault(key, len(numbers)) for key in rows), np.int64, len(self))
 
+    @cached_property
+    def item_means(self) -> Floats:
+        """Return the score of each item, the mean over its samples, float64 [items], in the order of `codes`."""
+        return sums_by(self.codes, self.score) / np.bincount(self.codes)
+
     @property
     def mean(self) -> float:
         """Return the mean over items of the mean over the samples of each."""
-        return float(np.mean(np.bincount(self.codes, self.score) / np.bincount(self.codes)))
+        return float(self.item_means.mean())
 
     def to_dict(self) -> dict[str, Any]:
         """Return where the scores come from, how many there are, and their mean."""
